@@ -1,6 +1,6 @@
 # The targets are for developers; users need only the go command.
 
-.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability walk simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
+.PHONY: help build test test-all check lint dist dist-check man publish-as test-packages test-arm64 test-windows bench bench-many bench-embed bench-parallel bench-link bench-outbox compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live reliability model-check simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared fleet-fire fleet-bench bench-fleet fleet-million outage fuzz mutate mutate-sample coverage
 
 help:
 	@echo 'For daily work:'
@@ -14,7 +14,7 @@ help:
 	@echo 'Benchmarks: bench bench-many bench-embed bench-parallel bench-fleet bench-link bench-outbox'
 	@echo 'Other programs and the service: compat compat-go compat-docker compat-node compat-python compat-gcsfs compat-table live'
 	@echo 'Releases: publish-as man dist-check test-packages test-arm64 test-windows'
-	@echo 'Stress: reliability walk simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
+	@echo 'Stress: reliability model-check simulate simulate-joint kill kill-tree kill-parts risk kill-sync kill-spool outbox shared outage'
 	@echo '        fleet-fire fleet-bench fleet-million fuzz'
 	@echo 'What tests find: mutate mutate-sample coverage'
 	@echo
@@ -174,15 +174,15 @@ live:
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1
 
-reliability: walk
+reliability: model-check
 	$(FIRE) ./session/... -run 'PowerLoss|PowerDisk|DiskErrors|Damaged|Secret|Redacted|URI|Dir|Lock'
 	$(FIRE) ./upload
 	$(FIRE) ./internal/e2e
 
-# walk tries every sequence of replies on the decision tables and in an upload in parts,
+# model-check visits every sequence of replies on the decision tables and in an upload in parts,
 # and pairs of mishaps in an upload in parts.
-walk:
-	GCSUP_TEST_FULL=1 $(FIRE) ./session -run 'EveryState|Walk'
+model-check:
+	GCSUP_TEST_FULL=1 $(FIRE) ./session ./internal/decide -run 'EveryState|ModelCheck'
 	GCSUP_TEST_FULL=1 $(FIRE) ./upload -run PartsMatrix
 
 # simulate runs faults, crashes and outages in virtual time. To repeat one seed and print
@@ -243,7 +243,7 @@ shared:
 	GCSUP_TEST_FULL=1 $(FIRE) ./internal/e2e -run 'TestShared$$' -shared-runs $(SHARED_RUNS) -shared-seed $(SEED)
 
 # fleet-fire runs fleets of processes, with one or three NATS servers each. Workers are
-# killed, stopped and disconnected, are unfit, and have wrong clocks; servers are killed and
+# killed, stopped and disconnected, are unhealthy, and have wrong clocks; servers are killed and
 # wiped, and have full disks. The first run on a machine builds a standard library with a
 # wrong clock, which takes some minutes.
 FLEETS = 200
@@ -252,7 +252,7 @@ fleet-fire:
 
 # fleet-bench compares one worker with four. Each worker has a rate limit.
 fleet-bench:
-	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x .
+	cd fleet && go test -run '^$$' -bench Workers -benchtime 3x ./internal/fleet
 
 # fleet-million measures the memory of a submit of many files, and of the NATS server.
 SUBMIT_FILES = 1000000
@@ -271,7 +271,7 @@ fuzz:
 
 # mutate changes one token of the code at a time, and prints how many of the changes the own tests of each
 # package find: make mutate PKGS='chunk session'. MUTATE has further flags of gremlins: MUTATE='--workers 1'.
-PKGS = backoff chunk session session/state $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch)))
+PKGS = backoff chunk session session/state internal/decide $(sort $(wildcard $(addprefix upload/internal/,engine parts connections saved source batch)))
 mutate:
 	@MUTATE='$(MUTATE)' sh internal/mutate/own.sh $(PKGS)
 
@@ -279,7 +279,7 @@ mutate:
 # upload and session find. The same seed selects the same changes. FROM continues a run that was interrupted.
 MUTANTS = 200
 FROM = 1
-SAMPLE_PKGS = session upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections)))
+SAMPLE_PKGS = session internal/decide upload $(sort $(wildcard $(addprefix upload/internal/,engine parts connections)))
 mutate-sample:
 	go run ./internal/mutate -n $(MUTANTS) -from $(FROM) -seed $(SEED) $(SAMPLE_PKGS)
 

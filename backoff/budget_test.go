@@ -8,11 +8,11 @@ import (
 	"gcsup/backoff"
 )
 
-func TestTries(t *testing.T) {
+func TestRetries(t *testing.T) {
 	const mib, gib, tib = 1 << 20, 1 << 30, 1 << 40
 	tests := []struct {
 		atStake int64
-		tries   int
+		retries int
 		about   time.Duration // total wait with the zero Policy
 	}{
 		{math.MinInt64, 5, 33 * time.Second},
@@ -27,28 +27,28 @@ func TestTries(t *testing.T) {
 		{math.MaxInt64, 51606, 458*time.Hour + 42*time.Minute},
 	}
 	for _, test := range tests {
-		tries := backoff.Tries(test.atStake)
-		if tries != test.tries {
-			t.Errorf("Tries(%d) = %d, want %d", test.atStake, tries, test.tries)
+		retries := backoff.Retries(test.atStake)
+		if retries != test.retries {
+			t.Errorf("Retries(%d) = %d, want %d", test.atStake, retries, test.retries)
 		}
 		var total time.Duration
-		for n := range tries {
+		for n := range retries {
 			total += backoff.Policy{}.Delay(n, 0.5)
 		}
 		if diff := (total - test.about).Abs(); diff > test.about/50+time.Second {
-			t.Errorf("total wait of %d tries = %v, documented as %v", tries, total, test.about)
+			t.Errorf("total wait of %d retries = %v, documented as %v", retries, total, test.about)
 		}
 	}
 }
 
-func TestTriesMonotone(t *testing.T) {
+func TestRetriesMonotone(t *testing.T) {
 	before := 0
 	for atStake := int64(1); atStake > 0 && atStake < math.MaxInt64/2; atStake += atStake/10 + 1 {
-		tries := backoff.Tries(atStake)
-		if tries < before {
-			t.Fatalf("Tries(%d) = %d, want at least %d as for fewer bytes", atStake, tries, before)
+		retries := backoff.Retries(atStake)
+		if retries < before {
+			t.Fatalf("Retries(%d) = %d, want at least %d as for fewer bytes", atStake, retries, before)
 		}
-		before = tries
+		before = retries
 	}
 }
 
@@ -75,9 +75,9 @@ func TestBudgetTries(t *testing.T) {
 	}{
 		{"zero", backoff.Budget{}, 5},
 		{"at stake", backoff.Budget{AtStake: 1 << 30}, 25},
-		{"tries override bytes at stake", backoff.Budget{Tries: 7, AtStake: 1 << 30}, 7},
-		{"one", backoff.Budget{Tries: 1}, 1},
-		{"none", backoff.Budget{Tries: -1}, 0},
+		{"retries override bytes at stake", backoff.Budget{Retries: 7, AtStake: 1 << 30}, 7},
+		{"one", backoff.Budget{Retries: 1}, 1},
+		{"none", backoff.Budget{Retries: -1}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -129,8 +129,8 @@ func TestBudgetNext(t *testing.T) {
 		{"for, long past", backoff.Budget{For: 10 * s}, 1, 0, 20 * s, 1 * s, false},
 		{"for, retry-after exceeds it", backoff.Budget{For: 10 * s}, 1, 11 * s, 0, 11 * s, false},
 		{"for, shorter than any wait", backoff.Budget{For: 1}, 1, 0, 0, 1 * s, false},
-		{"for allows more than the tries", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
-		{"for overrides tries", backoff.Budget{For: time.Hour, Tries: -1}, 1, 0, 0, 1 * s, true},
+		{"for allows more than the retries", backoff.Budget{For: time.Hour}, 50, 0, time.Minute, 32 * s, true},
+		{"for overrides retries", backoff.Budget{For: time.Hour, Retries: -1}, 1, 0, 0, 1 * s, true},
 		{"huge for", backoff.Budget{For: math.MaxInt64}, 1000, 0, 1000 * time.Hour, 32 * s, true},
 	}
 	for _, test := range tests {

@@ -7,8 +7,8 @@ import (
 )
 
 // Counters count what [Retry] and [Transport] do. The counts help to choose a
-// policy and a budget. If BudgetSpent is high and Held is low, allow more
-// tries. If Waited is high and Failures is low, shorten the initial wait.
+// policy and a budget. If BudgetSpent is high and Blocked is low, allow more
+// retries. If Waited is high and Failures is low, shorten the initial wait.
 //
 // The zero value is ready to use. Counters are safe for concurrent use. Any
 // number of operations may share them.
@@ -22,9 +22,9 @@ type Counts struct {
 	Attempts    int64            // calls of an operation, or HTTP requests
 	Failures    int64            // attempts that failed
 	Retries     int64            // attempts that followed a wait
-	Waits       int64            // waits that began; a wait at the Gate counts once for each Pause
+	Waits       int64            // waits that began; a wait for the Breaker counts once for each Pause
 	Waited      time.Duration    // total length of the waits
-	Held        int64            // retries that had to wait for the Gate
+	Blocked     int64            // retries that had to wait for the Breaker
 	BudgetSpent int64            // operations that stopped because their budget was spent
 	Causes      map[string]int64 // retries by cause: a status code such as "503", or "connection", "timeout", "dns", "partial" or "other"
 }
@@ -77,6 +77,6 @@ func (c *Counters) waited(d time.Duration) {
 	})
 }
 
-func (c *Counters) held() { c.update(func(counts *Counts) { counts.Held++ }) }
+func (c *Counters) blocked() { c.update(func(counts *Counts) { counts.Blocked++ }) }
 
 func (c *Counters) spent() { c.update(func(counts *Counts) { counts.BudgetSpent++ }) }

@@ -25,7 +25,7 @@
 // A program with its own retry loop, such as an uploader, classifies each
 // failure with [Classify], [Status] or [Network]. It calls a [Waiter] before each
 // retry. The Waiter computes the wait from its [Policy], counts failures against
-// its [Budget], and shares a [Gate] with all other operations on the endpoint.
+// its [Budget], and shares a [Breaker], a circuit breaker, with all other operations on the endpoint.
 //
 // A program that makes many requests decides with a [Limiter] how many are in flight, and
 // with a [Rate] how many start per second after a 429.

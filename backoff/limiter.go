@@ -45,8 +45,8 @@ const (
 
 // A Limiter finds how many requests should be in flight. The limit grows while throughput
 // grows, and shrinks if the service refuses requests, or if fewer requests have the same
-// throughput. By Little's law (requests in flight = throughput * latency) the second means that
-// latency has risen without more throughput.
+// throughput. Fewer requests with the same throughput mean, by Little's law (requests in flight
+// = throughput * latency), that latency has risen without more throughput.
 //
 // The caller calls [Limiter.Acquire] or [Limiter.Start] before each request, and reports what
 // happens to it. Throughput is the number of requests that end per second, or of their bytes,
@@ -74,7 +74,7 @@ const (
 // Vegas and Gradient2 of Netflix's concurrency-limits
 // (https://github.com/Netflix/concurrency-limits) compare the latencies of requests. The
 // latency of an upload depends on its size. If larger files follow smaller ones, such a rule
-// takes them for a queue, and lowers the limit.
+// sees a longer latency as a queue, and lowers the limit.
 //
 // Only Acquire reads a clock: the callers of other methods pass the time. Times that go
 // backwards count as a clock that stands still. The zero value is ready to use. A Limiter is safe

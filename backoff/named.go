@@ -36,8 +36,8 @@ var named = []struct {
 //	equal         exponential with EqualJitter
 //	decorrelated  DecorrelatedJitter from 1 s, times 3, up to 32 s
 //
-// The policy scaled is for batches of which a part succeeds: the service is up, and
-// the first retry should be soon. The error for any other name lists these names.
+// The policy scaled is for batches that succeed in part: the service is up, so that the
+// first retry should be soon. The error for any other name lists these names.
 //
 // Sources:
 // https://cloud.google.com/storage/docs/retry-strategy,

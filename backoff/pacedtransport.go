@@ -3,6 +3,8 @@ package backoff
 import (
 	"net/http"
 	"time"
+
+	"gcsup/internal/breaker"
 )
 
 // pacedTransport makes requests at a rate, and records their outcomes.
@@ -40,5 +42,5 @@ func rateLimited(resp *http.Response) bool {
 		return false
 	}
 	limit, ok := transient(resp).(*StatusError)
-	return ok && !ObjectRateLimit(limit.Code, limit.Reason, limit.Message)
+	return ok && !breaker.ObjectRateLimit(limit.Code, limit.Reason, limit.Message)
 }

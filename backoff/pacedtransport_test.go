@@ -63,7 +63,7 @@ func flood(t *testing.T, perSecond int, transport *backoff.Transport, query stri
 
 		limiter, changed := new(backoff.Limiter), make(chan struct{}, 1)
 		transport.Observe = func(_ *http.Request, a backoff.Attempt) {
-			if a.Err != nil && !a.Held {
+			if a.Err != nil && !a.Blocked {
 				limiter.Refused(time.Now())
 			}
 		}
@@ -211,7 +211,7 @@ func load(t *testing.T, r *backoff.Rate, goroutines int, deadline, span time.Dur
 			longest = max(longest, time.Since(req.Context().Value(begin{}).(time.Time)))
 			return &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{}}, nil // does not change the rate
 		}),
-		Budget: backoff.Budget{Tries: -1},
+		Budget: backoff.Budget{Retries: -1},
 	}
 	var requests sync.WaitGroup
 	for range goroutines {
@@ -288,7 +288,7 @@ func ExampleTransport_rate() {
 
 	writes := new(backoff.Rate)
 	client := &http.Client{Transport: &backoff.Transport{
-		Budget: backoff.Budget{Tries: -1}, // no retry
+		Budget: backoff.Budget{Retries: -1}, // no retry
 		Rate: func(req *http.Request) *backoff.Rate {
 			if req.Method == http.MethodGet {
 				return nil

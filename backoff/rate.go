@@ -39,17 +39,18 @@ const (
 // A Rate paces the requests to a service that limits their rate, such as the writes to a bucket
 // of Cloud Storage. Before the first 429 it paces nothing.
 //
-// After the first 429, requests are paced at the rate that was just accepted, but at least 100
+// After the first 429, requests are throttled at the rate that was just accepted, but at least 100
 // and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most
 // doubles every 20 minutes, as the request-rate guidelines ask for
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
-// share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once
-// a second. The rate then grows back within a minute to the one that was refused. If several 429s
-// follow each other, it grows back within 5 minutes to a lower rate: each halves that rate, or
-// multiplies it by 0.9 if all requests were refused, but not below 100. The rate itself is at
-// least 10: if a service refuses all requests, the [Gate] limits them. Below 1,000 per second the
-// rate then doubles within 5 minutes, because the guidelines ask for no ramp there. Only accepted
-// requests let the rate grow: it does not grow in a program that makes fewer requests, or none.
+// share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once a
+// second. The rate then grows back to the refused rate within a minute. If several 429s follow
+// each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
+// or multiplies it by 0.9 if all requests were refused, but the target is at least 100. The rate
+// itself is at least 10: if a service refuses all requests, the [Breaker] limits them. Below 1,000
+// per second the rate then doubles within 5 minutes, because the guidelines ask for no ramp there.
+// Only accepted requests let the rate grow: it does not grow in a program that makes fewer
+// requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a
 // rate that is not exceeded.
@@ -62,7 +63,7 @@ type Rate struct {
 	clock    steadyClock
 	machines float64 // that share the rate; 0 means 1
 	jitter   uint64  // state of the random numbers for the times of one of several machines
-	rate     float64 // per second, of all machines; 0 if nothing is paced
+	rate     float64 // per second, of all machines; 0 if nothing is throttled
 	most     float64 // the rate does not grow above it; 0 means no limit
 	known    float64 // the rate grows back to it
 	slope    float64 // per second, for growing back
@@ -131,7 +132,7 @@ func (r *Rate) limited(perSecond float64) float64 {
 	return perSecond
 }
 
-// PerSecond returns the rate of all machines together, or 0 if nothing is paced. A program can
+// PerSecond returns the rate of all machines together, or 0 if nothing is throttled. A program can
 // save it, and restore it with Set.
 func (r *Rate) PerSecond() float64 {
 	r.mu.Lock()
@@ -210,7 +211,7 @@ func (r *Rate) Accepted(now time.Time) {
 }
 
 // Refused records that the service answered 429. It reports whether this was the first one, so that
-// requests are paced from now on.
+// requests are throttled from now on.
 func (r *Rate) Refused(now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -226,7 +226,7 @@ func TestRateSet(t *testing.T) {
 	}
 }
 
-// TestRateLimit checks that a rate with a limit is paced from the start, does not grow above the limit,
+// TestRateLimit checks that a rate with a limit is throttled from the start, does not grow above the limit,
 // and grows back to it after a 429.
 func TestRateLimit(t *testing.T) {
 	for _, limit := range []float64{20, 500} {
@@ -395,7 +395,7 @@ func TestRateBurst(t *testing.T) {
 // TestRateCancel checks that requests that are not made delay no others, and let no burst pass.
 func TestRateCancel(t *testing.T) {
 	var r backoff.Rate
-	r.Cancel() // nothing is paced
+	r.Cancel() // nothing is throttled
 	r.Set(100)
 	for range 1000 {
 		r.Reserve(epoch)

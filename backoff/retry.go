@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"gcsup/internal/breaker"
 )
 
 // maxHistory is the maximum length of Error.History. An operation that makes
@@ -16,9 +18,9 @@ type Options struct {
 	// progress. Retry uses a copy.
 	Budget Budget
 
-	// Gate is shared by all operations on one endpoint. A nil Gate holds no
-	// operation.
-	Gate *Gate
+	// Breaker is shared by all operations on one endpoint. A nil Breaker blocks
+	// no operation.
+	Breaker *Breaker
 
 	// Classify returns the verdict on an error. nil means the function
 	// [Classify].
@@ -30,7 +32,7 @@ type Options struct {
 	Refresh func(context.Context) error
 
 	// Observe, if not nil, is called after each attempt, before the next wait.
-	// While the Gate holds the operation, Observe is called again before each
+	// While the Breaker blocks the operation, Observe is called again before each
 	// further [Pause].
 	Observe func(Attempt)
 
@@ -44,9 +46,9 @@ type Attempt struct {
 	Err      error   // nil if it succeeded
 	Verdict  Verdict // the class of Err; meaningless if Err is nil
 	Progress bool    // Err was marked by Progress
-	Held     bool    // there was no new call: the operation's own wait has ended, and the Gate holds the next call
+	Blocked  bool    // there was no new call: the operation's own wait has ended, and the Breaker blocks the next call
 
-	// Wait is the wait that follows, or its upper bound if Held. It is 0 after the last attempt, and
+	// Wait is the wait that follows, or its upper bound if Blocked. It is 0 after the last attempt, and
 	// if the next one follows at once with new credentials.
 	Wait time.Duration
 }
@@ -99,7 +101,7 @@ func newOperation(p Policy, opts *Options) *operation {
 	if o.Classify == nil {
 		o.Classify = Classify
 	}
-	o.waiter = Waiter{Policy: p, Budget: o.Budget, Gate: o.Gate, Counters: o.Counters}
+	o.waiter = Waiter{Policy: p, Budget: o.Budget, Breaker: o.Breaker, Counters: o.Counters}
 	return o
 }
 
@@ -122,7 +124,7 @@ func (o *operation) failed(ctx context.Context, err error) error {
 		return o.end(a, context.Cause(ctx))
 	}
 	if a.Progress {
-		// The server did part of the work, which is a success for the gate.
+		// The server did part of the work, which is a success for the breaker.
 		o.waiter.Succeeded()
 		o.waiter.Progress()
 		o.refreshed = false
@@ -146,11 +148,11 @@ func (o *operation) failed(ctx context.Context, err error) error {
 func (o *operation) wait(ctx context.Context, a Attempt) error {
 	begun := false // the wait after a began and was recorded
 	o.waiter.Before = func(p Pause) error {
-		if deadline, ok := ctx.Deadline(); ok && !p.Held && time.Until(deadline) < p.Delay {
+		if deadline, ok := ctx.Deadline(); ok && !p.Blocked && time.Until(deadline) < p.Delay {
 			return context.DeadlineExceeded
 		}
 		begun = true
-		a.Wait, a.Held = p.Delay, p.Held
+		a.Wait, a.Blocked = p.Delay, p.Blocked
 		o.record(a)
 		return nil
 	}
@@ -161,7 +163,7 @@ func (o *operation) wait(ctx context.Context, a Attempt) error {
 	case begun && ctx.Err() != nil:
 		return o.stopped(err, a.Err)
 	default:
-		a.Held = begun
+		a.Blocked = begun
 		return o.end(a, err)
 	}
 }
@@ -170,7 +172,7 @@ func (o *operation) wait(ctx context.Context, a Attempt) error {
 func failure(err error) Failure {
 	f := Failure{RetryAfter: retryAfter(err)}
 	if status, ok := errors.AsType[*StatusError](err); ok {
-		f.Alone = ObjectRateLimit(status.Code, status.Reason, status.Message)
+		f.Alone = breaker.ObjectRateLimit(status.Code, status.Reason, status.Message)
 	}
 	return f
 }
@@ -188,7 +190,7 @@ func (o *operation) stopped(stop, err error) error {
 
 // record adds a to the history and calls the observer.
 func (o *operation) record(a Attempt) {
-	if !a.Held {
+	if !a.Blocked {
 		if len(o.history) == maxHistory {
 			copy(o.history, o.history[1:])
 			o.history = o.history[:maxHistory-1]

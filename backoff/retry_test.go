@@ -74,8 +74,8 @@ func TestRetry(t *testing.T) {
 		{"third time", times(2, status(503)), nil, []time.Duration{0, 1 * s, 3 * s}, nil},
 		{"last chance", times(5, io.ErrUnexpectedEOF), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, nil},
 		{"budget spent", times(6, status(429)), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, backoff.ErrRetriesExhausted},
-		{"two tries", times(6, status(500)), &backoff.Options{Budget: backoff.Budget{Tries: 2}}, []time.Duration{0, 1 * s, 3 * s}, backoff.ErrRetriesExhausted},
-		{"no tries", times(6, status(500)), &backoff.Options{Budget: backoff.Budget{Tries: -1}}, []time.Duration{0}, backoff.ErrRetriesExhausted},
+		{"two retries", times(6, status(500)), &backoff.Options{Budget: backoff.Budget{Retries: 2}}, []time.Duration{0, 1 * s, 3 * s}, backoff.ErrRetriesExhausted},
+		{"no retries", times(6, status(500)), &backoff.Options{Budget: backoff.Budget{Retries: -1}}, []time.Duration{0}, backoff.ErrRetriesExhausted},
 		{"for 20 s", times(99, status(500)), &backoff.Options{Budget: backoff.Budget{For: 20 * s}}, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s}, backoff.ErrRetriesExhausted},
 		{"permanent", []error{status(404)}, nil, []time.Duration{0}, backoff.ErrPermanent},
 		{"permanent later", []error{status(503), status(412)}, nil, []time.Duration{0, 1 * s}, backoff.ErrPermanent},
@@ -274,13 +274,13 @@ func TestRetryObserverAndCounters(t *testing.T) {
 	})
 }
 
-// TestRetryGate checks what Retry reports to the gate, and which attempts an
-// observer sees during a wait at the gate.
-func TestRetryGate(t *testing.T) {
+// TestRetryBreaker checks what Retry reports to the breaker, and which attempts an
+// observer sees during a wait at the breaker.
+func TestRetryBreaker(t *testing.T) {
 	const s = time.Second
 	t.Run("held", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			gate := &backoff.Gate{Threshold: 2}
+			breaker := &backoff.Breaker{Threshold: 2}
 			first := true
 			var wg sync.WaitGroup
 			defer wg.Wait()
@@ -293,7 +293,7 @@ func TestRetryGate(t *testing.T) {
 					}
 					time.Sleep(40 * s)
 					return 0, nil
-				}, &backoff.Options{Gate: gate})
+				}, &backoff.Options{Breaker: breaker})
 				if err != nil {
 					t.Error(err)
 				}
@@ -303,7 +303,7 @@ func TestRetryGate(t *testing.T) {
 			var seen []backoff.Attempt
 			var counters backoff.Counters
 			if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{
-				Gate: gate, Counters: &counters,
+				Breaker: breaker, Counters: &counters,
 				Observe: func(a backoff.Attempt) { seen = append(seen, a) },
 			}); err != nil {
 				t.Fatal(err)
@@ -311,7 +311,7 @@ func TestRetryGate(t *testing.T) {
 			// The probe begins after 1.5 s. The next one may begin 32 s later.
 			want := []backoff.Attempt{
 				{Number: 1, Err: io.EOF, Verdict: backoff.Transient, Wait: s},
-				{Number: 1, Err: io.EOF, Verdict: backoff.Transient, Held: true, Wait: 32 * s},
+				{Number: 1, Err: io.EOF, Verdict: backoff.Transient, Blocked: true, Wait: 32 * s},
 				{Number: 2},
 			}
 			if !reflect.DeepEqual(seen, want) {
@@ -320,7 +320,7 @@ func TestRetryGate(t *testing.T) {
 			if want := []time.Duration{0, 32*s + s/2}; !reflect.DeepEqual(op.calls, want) {
 				t.Errorf("called at %v, want %v", op.calls, want)
 			}
-			if c := counters.Counts(); c.Held != 1 || c.Waits != 2 || c.Waited != 32*s+s/2 || c.Retries != 1 {
+			if c := counters.Counts(); c.Blocked != 1 || c.Waits != 2 || c.Waited != 32*s+s/2 || c.Retries != 1 {
 				t.Errorf("Counts() = %+v", c)
 			}
 		})
@@ -329,7 +329,7 @@ func TestRetryGate(t *testing.T) {
 	// ended.
 	many := func(t *testing.T, err func() error) (took time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
-			gate := new(backoff.Gate)
+			breaker := new(backoff.Breaker)
 			start := time.Now()
 			var wg sync.WaitGroup
 			for range 32 {
@@ -340,7 +340,7 @@ func TestRetryGate(t *testing.T) {
 							time.Sleep(s)
 						}
 						return op.run(ctx)
-					}, &backoff.Options{Gate: gate}); err != nil {
+					}, &backoff.Options{Breaker: breaker}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -371,13 +371,13 @@ func TestRetryGate(t *testing.T) {
 	})
 	t.Run("a permanent failure ends the probe", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			gate := &backoff.Gate{Threshold: 1}
+			breaker := &backoff.Breaker{Threshold: 1}
 			start := time.Now()
 			var wg sync.WaitGroup
 			for range 32 {
 				wg.Go(func() {
 					op := &script{errs: []error{io.EOF, status(404)}}
-					_, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Gate: gate})
+					_, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Breaker: breaker})
 					if !errors.Is(err, backoff.ErrPermanent) || time.Since(start) != s {
 						t.Errorf("%v after %v", err, time.Since(start))
 					}
@@ -414,8 +414,8 @@ func TestRetryEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			opts := &backoff.Options{
-				Gate:    &backoff.Gate{Threshold: 1},
-				Budget:  backoff.Budget{Tries: r.IntN(10), For: time.Duration(r.IntN(3)) * time.Minute},
+				Breaker: &backoff.Breaker{Threshold: 1},
+				Budget:  backoff.Budget{Retries: r.IntN(10), For: time.Duration(r.IntN(3)) * time.Minute},
 				Refresh: func(context.Context) error { return nil },
 			}
 			start := time.Now()

@@ -27,7 +27,7 @@ import (
 //
 // The zero value is ready to use. A Transport is safe for concurrent use. Its
 // fields must not change after the first request. Use one Transport for each
-// endpoint, because its requests share a [Gate].
+// endpoint, because its requests share a [Breaker].
 type Transport struct {
 	// Base makes the requests. nil means http.DefaultTransport.
 	Base http.RoundTripper
@@ -40,15 +40,15 @@ type Transport struct {
 	// allows 5 retries.
 	Budget Budget
 
-	// Gate is shared by all requests to the endpoint. nil means a gate of this
-	// Transport. [NoGate] means no gate.
-	Gate *Gate
+	// Breaker is shared by all requests to the endpoint. nil means one of this
+	// Transport. [NoBreaker] means none.
+	Breaker *Breaker
 
 	// Rate, if not nil, returns the Rate that paces a request, such as that of its
-	// bucket, or nil for a request that is not paced. All attempts are paced, even
-	// of requests that are made once. Requests wait in a queue. One that has waited
-	// between half a minute and a minute is made even if the Rate does not permit
-	// it yet. Rate must be safe for concurrent use.
+	// bucket, or nil for a request that is not paced. All attempts are throttled, even
+	// of requests that are made once. Requests wait in a queue. A request that has
+	// waited between half a minute and a minute is made even if the Rate does not
+	// permit it yet. Rate must be safe for concurrent use.
 	Rate func(*http.Request) *Rate
 
 	// Idempotent reports whether a request may be made twice. nil means the
@@ -61,7 +61,7 @@ type Transport struct {
 	// Counters, if not nil, counts attempts, failures and waits.
 	Counters *Counters
 
-	own Gate
+	own Breaker
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -127,9 +127,9 @@ func (t *Transport) idempotent(req *http.Request) bool {
 }
 
 func (t *Transport) operation(req *http.Request) *operation {
-	opts := Options{Budget: t.Budget, Gate: t.Gate, Counters: t.Counters}
-	if opts.Gate == nil {
-		opts.Gate = &t.own
+	opts := Options{Budget: t.Budget, Breaker: t.Breaker, Counters: t.Counters}
+	if opts.Breaker == nil {
+		opts.Breaker = &t.own
 	}
 	if t.Observe != nil {
 		opts.Observe = func(a Attempt) { t.Observe(req, a) }

@@ -273,15 +273,15 @@ func TestTransportErrors(t *testing.T) {
 	})
 }
 
-// TestTransportSharesGate checks that the requests of one Transport share a
-// gate, unless it is switched off, and that the observer sees it.
-func TestTransportSharesGate(t *testing.T) {
+// TestTransportSharesBreaker checks that the requests of one Transport share a
+// breaker, unless it is switched off, and that the observer sees it.
+func TestTransportSharesBreaker(t *testing.T) {
 	const n = 32
-	run := func(t *testing.T, gate *backoff.Gate) (tries, held int) {
+	run := func(t *testing.T, breaker *backoff.Breaker) (tries, held int) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			transport := &backoff.Transport{
-				Gate: gate,
+				Breaker: breaker,
 				Base: roundTripper(func(*http.Request) (*http.Response, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -294,7 +294,7 @@ func TestTransportSharesGate(t *testing.T) {
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					if a.Held {
+					if a.Blocked {
 						held++
 					}
 				},
@@ -313,10 +313,10 @@ func TestTransportSharesGate(t *testing.T) {
 		return tries, held
 	}
 	if tries, held := run(t, nil); tries > n+7 || held < n {
-		t.Errorf("%d tries, %d waits at the gate, want at most %d and some for each", tries, held, n+7)
+		t.Errorf("%d tries, %d waits at the breaker, want at most %d and some for each", tries, held, n+7)
 	}
-	if tries, held := run(t, backoff.NoGate); tries != 6*n || held > 0 {
-		t.Errorf("without a gate: %d tries, %d waits at it, want %d and 0", tries, held, 6*n)
+	if tries, held := run(t, backoff.NoBreaker); tries != 6*n || held > 0 {
+		t.Errorf("without a breaker: %d tries, %d waits at it, want %d and 0", tries, held, 6*n)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // their own retry loop, such as an uploader that queries the committed offset
 // before it sends more data. [Retry] uses it too. A loop looks like this:
 //
-//	waiter := backoff.Waiter{Gate: shared}
+//	waiter := backoff.Waiter{Breaker: shared}
 //	defer waiter.Close()
 //	for {
 //		err := attempt()
@@ -37,9 +37,9 @@ type Waiter struct {
 	// progress.
 	Budget Budget
 
-	// Gate is shared by all operations on one endpoint. A nil Gate holds no
-	// operation.
-	Gate *Gate
+	// Breaker is shared by all operations on one endpoint. A nil Breaker blocks
+	// no operation.
+	Breaker *Breaker
 
 	// Before, if not nil, is called before each wait. If it returns an error,
 	// Wait returns that error without a wait.
@@ -50,7 +50,7 @@ type Waiter struct {
 
 	failing time.Time         // when the first attempt since the last progress failed
 	waited  time.Duration     // total length of all waits
-	place   breaker.Operation // in the Gate
+	place   breaker.Operation // in the Breaker
 }
 
 // A Failure describes why an attempt failed.
@@ -60,23 +60,23 @@ type Failure struct {
 	RetryAfter time.Duration
 
 	// Alone reports that the failure concerns only this operation and not the
-	// whole service, see [ObjectRateLimit]. The Gate does not count such a
-	// failure and does not hold the retry.
+	// whole service, such as a 429 because one object was changed too often. The
+	// Breaker does not count such a failure and does not block the retry.
 	Alone bool
 }
 
 // A Pause is a wait that is about to begin.
 type Pause struct {
-	Delay    time.Duration // its length, or its upper bound if Held
+	Delay    time.Duration // its length, or its upper bound if Blocked
 	Failures int           // attempts that failed since the last progress, from 1
-	Held     bool          // the operation's own backoff has ended, and the Gate holds the retry
+	Blocked  bool          // the operation's own backoff has ended, and the Breaker blocks the retry
 }
 
 // Wait records that an attempt failed, and waits until the next one is due. It
-// waits for the backoff of this operation first, and then until the Gate admits
+// waits for the backoff of this operation first, and then until the Breaker admits
 // the retry.
 //
-// While the Gate holds the operation, Before is called at least every
+// While the Breaker blocks the operation, Before is called at least every
 // Policy.Maximum.
 //
 // Wait returns nil when the next attempt may be made. It returns
@@ -91,16 +91,16 @@ func (w *Waiter) Wait(ctx context.Context, f Failure) error {
 	w.Budget.failed()
 	random := rand.Float64()
 	if f.Alone {
-		w.Gate.leave(&w.place)
+		w.Breaker.leave(&w.place)
 	} else {
-		w.Gate.failed(&w.place, w.Policy, random, f.RetryAfter)
+		w.Breaker.failed(&w.place, w.Policy, random, f.RetryAfter)
 	}
 	err := w.backOff(ctx, random, f.RetryAfter)
 	if err == nil && !f.Alone {
-		err = w.passGate(ctx)
+		err = w.passBreaker(ctx)
 	}
 	if err != nil {
-		w.Gate.leave(&w.place)
+		w.Breaker.leave(&w.place)
 	}
 	return err
 }
@@ -115,25 +115,25 @@ func (w *Waiter) backOff(ctx context.Context, random float64, retryAfter time.Du
 	return w.pause(ctx, Pause{Delay: delay}, nil)
 }
 
-// passGate waits until the gate admits the operation.
-func (w *Waiter) passGate(ctx context.Context) error {
+// passBreaker waits until the breaker admits the operation.
+func (w *Waiter) passBreaker(ctx context.Context) error {
 	longest := w.Policy.withDefaults().Maximum
-	turn := w.Gate.enter(&w.place, longest)
+	turn := w.Breaker.enter(&w.place, longest)
 	if turn == nil {
 		return nil
 	}
-	w.Counters.held()
+	w.Counters.blocked()
 	for {
-		left := w.Budget.holdable(w.Policy, time.Since(w.failing))
+		left := w.Budget.blockable(w.Policy, time.Since(w.failing))
 		if left <= 0 {
 			w.Counters.spent()
 			return ErrRetriesExhausted
 		}
 		start := time.Now()
-		if err := w.pause(ctx, Pause{Delay: min(left, longest), Held: true}, turn); err != nil {
+		if err := w.pause(ctx, Pause{Delay: min(left, longest), Blocked: true}, turn); err != nil {
 			return err
 		}
-		w.Budget.held += time.Since(start)
+		w.Budget.blocked += time.Since(start)
 		select {
 		case <-turn:
 			return nil
@@ -172,15 +172,15 @@ func (w *Waiter) pause(ctx context.Context, p Pause, turn <-chan struct{}) error
 // restores the whole budget, and the next wait is the shortest again.
 func (w *Waiter) Progress() { w.Budget.progress() }
 
-// Succeeded records that the current attempt succeeded, so that the Gate admits
+// Succeeded records that the current attempt succeeded, so that the Breaker admits
 // more retries. It may be called from any goroutine, and before the attempt
 // ends.
-func (w *Waiter) Succeeded() { w.Gate.succeeded(&w.place) }
+func (w *Waiter) Succeeded() { w.Breaker.succeeded(&w.place) }
 
-// Close records that the operation ended. If the Gate had admitted the
-// operation, it admits the next one. Only a Waiter with a Gate must be closed.
+// Close records that the operation ended. If the Breaker had admitted the
+// operation, it admits the next one. Only a Waiter with a Breaker must be closed.
 // Close may be called more than once.
-func (w *Waiter) Close() { w.Gate.leave(&w.place) }
+func (w *Waiter) Close() { w.Breaker.leave(&w.place) }
 
 // Waited returns the total length of all waits so far.
 func (w *Waiter) Waited() time.Duration { return w.waited }

@@ -20,7 +20,7 @@ var noJitter = backoff.Policy{Jitter: backoff.NoJitter}
 func TestWaiterStopsWhenTheBudgetIsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pauses []backoff.Pause
-		w := backoff.Waiter{Policy: noJitter, Budget: backoff.Budget{Tries: 3}, Before: func(p backoff.Pause) error {
+		w := backoff.Waiter{Policy: noJitter, Budget: backoff.Budget{Retries: 3}, Before: func(p backoff.Pause) error {
 			pauses = append(pauses, p)
 			return nil
 		}}
@@ -84,9 +84,9 @@ func TestWaiterObeysRetryAfterOnce(t *testing.T) {
 	})
 }
 
-// TestWaiterHeld checks that an operation that is held by a closed gate uses no
+// TestWaiterBlocked checks that an operation that is blocked by an open breaker uses no
 // tries, calls Before at least every Policy.Maximum, and ends.
-func TestWaiterHeld(t *testing.T) {
+func TestWaiterBlocked(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		policy backoff.Policy
@@ -94,21 +94,21 @@ func TestWaiterHeld(t *testing.T) {
 		delays []time.Duration // the first is the operation's own backoff
 	}{
 		// (1 + 2 + 4 + 8 + 16) s, twice.
-		{"5 tries", noJitter, backoff.Budget{}, []time.Duration{time.Second, 32 * time.Second, 30 * time.Second}},
-		{"one try", noJitter, backoff.Budget{Tries: 1}, []time.Duration{time.Second, 2 * time.Second}},
+		{"5 retries", noJitter, backoff.Budget{}, []time.Duration{time.Second, 32 * time.Second, 30 * time.Second}},
+		{"one try", noJitter, backoff.Budget{Retries: 1}, []time.Duration{time.Second, 2 * time.Second}},
 		// 5 times 2 s, twice.
 		{"short waits", backoff.Policy{Initial: 2 * time.Second, Maximum: 2 * time.Second}, backoff.Budget{}, slices.Repeat([]time.Duration{2 * time.Second}, 11)},
 		{"for", noJitter, backoff.Budget{For: 40 * time.Second}, []time.Duration{time.Second, 32 * time.Second, 7 * time.Second}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gate := &backoff.Gate{Threshold: 2}
-				prober := backoff.Waiter{Gate: gate, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 59 * time.Second, Jitter: backoff.NoJitter}}
+				breaker := &backoff.Breaker{Threshold: 2}
+				prober := backoff.Waiter{Breaker: breaker, Policy: backoff.Policy{Initial: time.Millisecond, Maximum: 59 * time.Second, Jitter: backoff.NoJitter}}
 				defer prober.Close()
 				var delays []time.Duration
 				var counters backoff.Counters
-				w := backoff.Waiter{Gate: gate, Policy: tt.policy, Budget: tt.budget, Counters: &counters, Before: func(p backoff.Pause) error {
-					if p.Held != (len(delays) > 0) || p.Failures != 1 {
+				w := backoff.Waiter{Breaker: breaker, Policy: tt.policy, Budget: tt.budget, Counters: &counters, Before: func(p backoff.Pause) error {
+					if p.Blocked != (len(delays) > 0) || p.Failures != 1 {
 						t.Errorf("pause %d = %+v", len(delays), p)
 					}
 					delays = append(delays, p.Delay)
@@ -140,7 +140,7 @@ func TestWaiterHeld(t *testing.T) {
 				if got := w.Budget.Failures(); got != 1 {
 					t.Errorf("Failures() = %d, want 1: no try was made", got)
 				}
-				if c := counters.Counts(); c.Held != 1 || c.BudgetSpent != 1 {
+				if c := counters.Counts(); c.Blocked != 1 || c.BudgetSpent != 1 {
 					t.Errorf("Counts() = %+v", c)
 				}
 			})

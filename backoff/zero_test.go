@@ -18,7 +18,7 @@ import (
 func TestZeroValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := func(context.Context) (int, error) { return 0, status(503) }
-		for name, opts := range map[string]*backoff.Options{"nil": nil, "zero": {}, "zero gate": {Gate: new(backoff.Gate), Counters: new(backoff.Counters)}} {
+		for name, opts := range map[string]*backoff.Options{"nil": nil, "zero": {}, "zero breaker": {Breaker: new(backoff.Breaker), Counters: new(backoff.Counters)}} {
 			start := time.Now()
 			_, err := backoff.Retry(t.Context(), backoff.Policy{}, fails, opts)
 			if !errors.Is(err, backoff.ErrRetriesExhausted) {

@@ -155,7 +155,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend implements [Lender]. Its errors are those of Read. Close must not be called while
+// Lend is like Read, but lends its memory instead of filling that of the caller: it returns
+// at most max bytes, which must not be changed, and are valid until the next call of a method. Its errors are those of Read. Close must not be called while
 // the bytes are in use.
 func (b *Body) Lend(max int) ([]byte, error) {
 	b.mu.Lock()

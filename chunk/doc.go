@@ -1,6 +1,5 @@
 // Package chunk reads, splits and hashes the content of an upload. A [Source]
-// is a file that can be read more than once. A [Stream] is a reader that can be
-// read only once. The checksum is CRC32C, with which Cloud Storage checks
+// is a file that can be read more than once. The checksum is CRC32C, with which Cloud Storage checks
 // objects. The unit is the [Granularity] of 256 KiB.
 //
 // # Files
@@ -19,24 +18,11 @@
 // checksums of the first pass. If the file was edited in between, the error
 // wraps [ErrChanged], and no changed byte is sent.
 //
-// Call [Source.Settle] before the first byte is read. It ensures that every
-// later change of the file changes its [Identity], or reports that this cannot
-// be ensured.
-//
-// # Streams
-//
-// Call [NewStream] for standard input or any other [io.Reader], and
-// [Stream.Next] for each part. A part stays in memory until [Stream.Release] is
-// called. Streams of one [Memory] share a budget.
-//
 // # Guarantees
 //
-//   - Memory is bounded: four buffers of 256 KiB per [Body], two windows per
-//     Stream, and four bytes per 256 KiB hashed since the last
-//     [PrefixCRC.Forget].
-//   - One goroutine per Body or Stream reads the source. It no longer reads when
-//     Close returns.
-//   - After an error no part of a stream is marked Last.
+//   - Memory is bounded: four buffers of 256 KiB per [Body], and four
+//     bytes per 256 KiB hashed since the last [PrefixCRC.Forget].
+//   - One goroutine per Body reads the source. It no longer reads when Close returns.
 //
 // # Errors
 //

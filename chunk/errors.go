@@ -1,6 +1,10 @@
 package chunk
 
-import "errors"
+import (
+	"errors"
+
+	"gcsup/internal/regular"
+)
 
 var (
 	// ErrChanged means that the source changed: it is shorter, its path names
@@ -10,19 +14,14 @@ var (
 
 	// ErrOpen means that the source does not exist, or that the operating system does not
 	// open it. The error also wraps the cause, an [*io/fs.PathError].
-	ErrOpen = errors.New("cannot open source")
+	ErrOpen = regular.ErrOpen
 
 	// ErrRead means that the source could not be read. The error also wraps the
 	// cause.
-	ErrRead = errors.New("cannot read source")
+	ErrRead = regular.ErrRead
 
 	// ErrNotRegular means that a path does not name a regular file, or names a
 	// file with more content than its size. It cannot be opened as a [Source].
-	// Use a [Stream] for pipes and devices.
-	ErrNotRegular = errors.New("not a regular file")
+	// Upload pipes and devices as a stream.
+	ErrNotRegular = regular.ErrNotRegular
 )
-
-// openError is an error of the operating system that wraps ErrOpen, too.
-type openError struct{ error }
-
-func (e openError) Unwrap() []error { return []error{e.error, ErrOpen} }

@@ -1,7 +1,6 @@
 package chunk_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -28,11 +27,11 @@ func Example() {
 		}
 		fmt.Printf("bytes %d-%d/%d: %d bytes\n", r.From, r.To-1, src.Size(), n)
 	}
-	fmt.Println("X-Goog-Hash: crc32c=" + chunk.EncodeCRC32C(sum.Sum()))
+	fmt.Printf("CRC32C of the file: %08x\n", sum.Sum())
 	// Output:
 	// bytes 0-786431/1000000: 786432 bytes
 	// bytes 786432-999999/1000000: 213568 bytes
-	// X-Goog-Hash: crc32c=tppqZw==
+	// CRC32C of the file: b69a6a67
 }
 
 // In this example the server commits less than was sent. The next body starts
@@ -53,45 +52,9 @@ func ExamplePrefixCRC_Rewind() {
 	n, err := io.Copy(io.Discard, body)
 	body.Close()
 	fmt.Println("sent again:", n, err)
-	fmt.Println("crc32c:", chunk.EncodeCRC32C(sum.Sum()))
+	fmt.Printf("CRC32C: %08x\n", sum.Sum())
 	// Output:
 	// back at 524288
 	// sent again: 300000 <nil>
-	// crc32c: tppqZw==
-}
-
-// This example splits a stream into windows. The last part is not empty.
-func ExampleStream() {
-	stdin := strings.NewReader(strings.Repeat("x", 2*chunk.Granularity))
-	s, err := chunk.NewStream(stdin, chunk.Granularity)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer s.Close()
-	for {
-		part, err := s.Next(context.Background())
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		// Send part.Reader(part.From, part.To). Send it again from the committed
-		// offset if necessary.
-		fmt.Println(part.Range, "last:", part.Last, "crc32c:", chunk.EncodeCRC32C(part.CRC32C))
-		s.Release()
-		if part.Last {
-			return
-		}
-	}
-	// Output:
-	// [0,262144) last: false crc32c: IqXLaA==
-	// [262144,524288) last: true crc32c: ZX2+eA==
-}
-
-// This example computes a checksum from those of two pieces.
-func ExampleCombine() {
-	hello, world := []byte("hello, "), []byte("world")
-	whole := chunk.Combine(chunk.Update(0, hello), chunk.Update(0, world), int64(len(world)))
-	fmt.Println(whole == chunk.Update(0, []byte("hello, world")))
-	// Output: true
+	// CRC32C: b69a6a67
 }

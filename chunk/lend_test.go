@@ -8,14 +8,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/lend"
 )
 
 // lendAll reads r by Lend and Read in turn. It looks at lent bytes as late as it may.
-func lendAll(r chunk.Lender) (got []byte, err error) {
+func lendAll(r lend.Reader) (got []byte, err error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	p := make([]byte, 100_000)
 	for {
@@ -39,7 +39,7 @@ func lendAll(r chunk.Lender) (got []byte, err error) {
 	}
 }
 
-// TestLend checks the bytes of all readers that lend, and their count.
+// TestLend checks the bytes of a Body, and their count.
 func TestLend(t *testing.T) {
 	content := make([]byte, 3*mib+5)
 	for i := range content {
@@ -57,22 +57,6 @@ func TestLend(t *testing.T) {
 		if _, err := body.Lend(1); !errors.Is(err, fs.ErrClosed) {
 			t.Fatalf("Lend after Close: %v", err)
 		}
-	}
-	s, err := chunk.NewStream(bytes.NewReader(content), 4*mib)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Release()
-	defer s.Close()
-	part, err := s.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := lendAll(part.Reader(3, part.To).(chunk.Lender)); err != io.EOF || !bytes.Equal(got, content[3:]) {
-		t.Errorf("Part: %d bytes, %v", len(got), err)
-	}
-	if _, err := chunk.Lend(strings.NewReader("x"), 1); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Lend of a reader that lends nothing: %v", err)
 	}
 }
 

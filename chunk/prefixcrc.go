@@ -3,7 +3,16 @@ package chunk
 import (
 	"fmt"
 	"sync"
+
+	"gcsup/internal/checksum"
 )
+
+// Checkpoint is an offset in a source and the CRC32C of all bytes before it.
+// The zero Checkpoint is the start of any source.
+type Checkpoint struct {
+	Offset int64  `json:"offset"` // in bytes
+	CRC32C uint32 `json:"crc32c"` // of the bytes [0, Offset)
+}
 
 // PrefixCRC computes the CRC32C of each prefix of a source, and can step back. It
 // stores the CRC32C at every [Granularity] boundary after its base. After a step
@@ -62,7 +71,7 @@ func (r *PrefixCRC) Write(p []byte) (int, error) {
 		if left := stop - r.at.Offset; int64(len(part)) > left {
 			part = part[:left]
 		}
-		r.at.CRC32C = Update(r.at.CRC32C, part)
+		r.at.CRC32C = checksum.Update(r.at.CRC32C, part)
 		r.at.Offset += int64(len(part))
 		n += len(part)
 		r.remember()

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
-	"syscall"
+
+	"gcsup/internal/checksum"
+	"gcsup/internal/regular"
 )
 
 // Source is content that can be read at any offset and more than once. The zero
@@ -17,16 +16,7 @@ import (
 type Source struct {
 	r    io.ReaderAt
 	size int64
-	open File     // nil for FromReaderAt
-	file *os.File // open as an *os.File; nil if it is another File
-	path string   // absolute, because the working directory may change; "" if Open did not open it
-	at   location // of path; nil if Open did not open it
-	from int64    // offset in the file at which the source begins
-	sys  system   // for open
-	info fs.FileInfo
-
-	cache *pageCache // nil if Release has no effect
-	start int64      // offset of the Source in cache
+	file *os.File // nil for FromReaderAt
 }
 
 // Open opens the regular file at path. If it does not exist, or the operating system does
@@ -34,121 +24,20 @@ type Source struct {
 // content than its size, such as those in /proc, the error wraps [ErrNotRegular] and
 // contains advice. Open never blocks on a named pipe.
 func Open(path string) (*Source, error) {
-	f, err := openRegular(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := fromFile(f, path)
+	size, _, err := regular.Examine(f, path)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	s.at = followed(s.path)
-	return s, nil
-}
-
-// location is where a file was opened.
-type location interface {
-	stat() (fs.FileInfo, error)     // the metadata of the file that has the name now
-	dir() (dir *os.Root, err error) // its directory
-	close()
-}
-
-// followed is a path whose links are followed.
-type followed string
-
-func (p followed) stat() (fs.FileInfo, error) { return os.Stat(string(p)) }
-func (p followed) dir() (*os.Root, error)     { return os.OpenRoot(filepath.Dir(string(p))) }
-func (p followed) close()                     {}
-
-// cause returns the error of the system in an error with a path.
-func cause(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}
-
-func fromFile(f *os.File, path string) (*Source, error) {
-	// Check again, because the path may name another file now.
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if err := checkRegular(path, info.Mode()); err != nil {
-		return nil, err
-	}
-	size := info.Size()
-	if info, err = checkSize(f, path, info); err != nil {
-		return nil, err
-	}
-	abs, err := absolute(path)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	s := &Source{r: f, size: size, open: f, file: f, path: abs, sys: realSystem, info: info}
-	if s.cache = newPageCache(f, size); s.cache != nil {
-		s.r = cachedFile{f, s.cache}
-	}
-	return s, nil
-}
-
-// absolute is filepath.Abs with one system call instead of three: it does not prefer the name
-// of the working directory in $PWD.
-func absolute(path string) (string, error) {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path), nil
-	}
-	dir, err := syscall.Getwd()
-	if err != nil || runtime.GOOS == "windows" { // where a path may be relative to another drive
-		return filepath.Abs(path)
-	}
-	return filepath.Join(dir, path), nil
-}
-
-func checkRegular(path string, mode fs.FileMode) error {
-	var what string
-	switch {
-	case mode.IsRegular():
-		return nil
-	case mode.IsDir():
-		what = "a directory: name the files in it"
-	case mode&fs.ModeNamedPipe != 0:
-		what = "a named pipe: upload it as a stream"
-	case mode&fs.ModeDevice != 0:
-		what = "a device: upload it as a stream"
-	case mode&fs.ModeSocket != 0:
-		what = "a socket: it has no content to upload"
-	default:
-		what = fmt.Sprintf("of type %v: upload a copy of its content", mode.Type())
-	}
-	return fmt.Errorf("open %s: %w but %s", path, ErrNotRegular, what)
-}
-
-// checkSize returns an error if the file has content after its size. The files
-// of /proc and some of FUSE have size 0 and content. A file that is being
-// written to is accepted: checkSize returns its new metadata, and
-// [Source.Opened] reports that its size has changed.
-func checkSize(f File, path string, info fs.FileInfo) (fs.FileInfo, error) {
-	switch n, err := f.ReadAt(make([]byte, 1), info.Size()); {
-	case n > 0:
-	case err == nil || errors.Is(err, io.EOF):
-		return info, nil
-	default:
-		return nil, fmt.Errorf("open %s: %w: %w", path, ErrRead, err)
-	}
-	now, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if now.Size() != info.Size() {
-		return now, nil
-	}
-	return nil, fmt.Errorf("open %s: %w but a file with more content than its size of %d bytes: upload it as a stream", path, ErrNotRegular, info.Size())
+	return &Source{r: f, size: size, file: f}, nil
 }
 
 // FromReaderAt returns the first size bytes of r as a Source. r must always
-// return the same bytes. The identity of the Source has only the size.
+// return the same bytes.
 // FromReaderAt panics if size is negative.
 func FromReaderAt(r io.ReaderAt, size int64) *Source {
 	if size < 0 {
@@ -157,66 +46,24 @@ func FromReaderAt(r io.ReaderAt, size int64) *Source {
 	return &Source{r: r, size: size}
 }
 
-// Section returns a range of the bytes as a Source. Its identity has only the size.
-func (s *Source) Section(r Range) *Source {
-	section := FromReaderAt(io.NewSectionReader(s, r.From, r.Len()), r.Len())
-	section.cache, section.start = s.cache, s.start+r.From
-	return section
-}
-
-// Release is called when the bytes of r will not be read again soon. On Linux, their pages leave the
-// page cache, except those that were there before the Source read them. A large file then does not
-// replace what other programs need. It has no effect on a file of up to 8 MiB, on a file that the
-// process does not own and may not write to, in a process with a seccomp filter, and if Open did not
-// open the file.
-func (s *Source) Release(r Range) {
-	if s.cache != nil {
-		s.cache.release(Range{s.start + r.From, s.start + r.To})
-	}
-}
-
-// Info returns the metadata of the file from when it was opened. Later reads change
-// the access time. It is nil for [FromReaderAt].
-func (s *Source) Info() fs.FileInfo { return s.info }
-
 // Size returns the number of bytes in the source when it was opened.
 func (s *Source) Size() int64 { return s.size }
 
-// Opened returns the identity of the source when it was opened. Its size differs from
-// [Source.Size] if the file was being written to.
-func (s *Source) Opened() (Identity, error) {
-	if s.open == nil {
-		return Identity{Size: s.size}, nil
-	}
-	id, err := s.identify(s.info)
-	if err != nil {
-		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
-	}
-	return id, nil
-}
-
-// Identity returns the current identity of the open file. If the path now names
-// another file, as after a rename, the error wraps [ErrChanged]. If the file
-// was removed, there is no error, because the open file still exists.
+// Identity returns the current identity of the open file, whatever its path names now. For
+// [FromReaderAt] it has only the size.
 func (s *Source) Identity() (Identity, error) {
-	if s.open == nil {
+	if s.file == nil {
 		return Identity{Size: s.size}, nil
 	}
-	info, err := s.open.Stat()
+	info, err := s.file.Stat()
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
-	// An error of stat does not mean that the path names another file.
-	if s.at != nil {
-		if now, err := s.at.stat(); err == nil && !os.SameFile(info, now) {
-			return Identity{}, fmt.Errorf("identity: %s was replaced by another file: %w", s.path, ErrChanged)
-		}
-	}
-	id, err := s.identify(info)
+	id, err := regular.Identify(s.file, info)
 	if err != nil {
 		return Identity{}, fmt.Errorf("identity: %w: %w", ErrRead, err)
 	}
-	return id, nil
+	return Identity(id), nil
 }
 
 // ReadAt implements [io.ReaderAt]. The source ends at [Source.Size], even if
@@ -239,9 +86,9 @@ func (s *Source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ReadFull fills p from off. Its error wraps [ErrChanged] if the source is too
-// short, and [ErrRead] if it cannot be read. An error that the source returns with
-// all bytes counts, too: a reader that compares a checksum finds it with the last byte.
+// ReadFull fills p from off. Its error wraps [ErrChanged] if the source is too short,
+// and [ErrRead] if it cannot be read. It also returns an error that the source returns
+// together with all bytes, for example a wrong checksum at the end.
 func (s *Source) ReadFull(p []byte, off int64) error {
 	n, err := s.ReadAt(p, off)
 	ended := err == nil || errors.Is(err, io.EOF)
@@ -272,17 +119,15 @@ func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, 
 		if err := s.ReadFull(p, c.Offset); err != nil {
 			return Checkpoint{}, fmt.Errorf("hash: %w", err)
 		}
-		c = Checkpoint{c.Offset + int64(len(p)), Update(c.CRC32C, p)}
+		c = Checkpoint{c.Offset + int64(len(p)), checksum.Update(c.CRC32C, p)}
 	}
 	return c, nil
 }
 
-// Close closes the file that [Open] opened. The arguments of [FromReaderAt] and
-// [FromFile] stay open.
+// Close closes the file that [Open] opened. The argument of [FromReaderAt] stays open.
 func (s *Source) Close() error {
-	if s.path == "" {
+	if s.file == nil {
 		return nil
 	}
-	s.at.close()
 	return s.file.Close()
 }

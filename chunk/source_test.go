@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"gcsup/chunk"
 	"gcsup/internal/testsize"
@@ -119,31 +118,6 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
-func TestSourceIdentityChanges(t *testing.T) {
-	path := file(t, content(10))
-	s := open(t, path)
-	was := identity(t, s)
-	if got := was.Compare(identity(t, s)); got != chunk.Same {
-		t.Errorf("Compare of the same file = %v, want %v", got, chunk.Same)
-	}
-	// The change is larger than the tick of any file system.
-	if err := os.Chtimes(path, time.Time{}, time.Unix(0, was.ModTimeNS+int64(time.Minute))); err != nil {
-		t.Fatal(err)
-	}
-	if got := was.Compare(identity(t, s)); got != chunk.Different {
-		t.Errorf("Compare after a touch = %v, want %v", got, chunk.Different)
-	}
-	again := identity(t, open(t, path))
-	if got := identity(t, s).Compare(again); got != chunk.Same {
-		t.Errorf("Compare of the file opened twice = %v, want %v", got, chunk.Same)
-	}
-	other := identity(t, open(t, file(t, content(10))))
-	other.ModTimeNS = again.ModTimeNS
-	if got := again.Compare(other); got != chunk.Different {
-		t.Errorf("Compare of two files with the same size and time = %v, want %v", got, chunk.Different)
-	}
-}
-
 func TestHash(t *testing.T) {
 	for _, n := range append([]int64{3<<20 + 5}, sizes...) {
 		data := content(n)
@@ -205,46 +179,4 @@ func TestOpenRefusesContentPastTheSize(t *testing.T) {
 	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "as a stream") {
 		t.Errorf("Open = %v, want ErrNotRegular and advice", err)
 	}
-}
-
-// TestOpenWhileAFileGrows checks that Open accepts a file that is empty or ends
-// at its size, even while it grows, and that Opened reports the growth.
-func TestOpenWhileAFileGrows(t *testing.T) {
-	path := file(t, nil)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_, _ = f.Write([]byte("x"))
-			}
-		}
-	}()
-	grown := false
-	for deadline := time.Now().Add(10 * time.Second); !grown && time.Now().Before(deadline); {
-		s, err := chunk.Open(path)
-		if err != nil {
-			t.Errorf("Open = %v", err)
-			break
-		}
-		id, err := s.Opened()
-		if err != nil || id.Size < s.Size() {
-			t.Errorf("Opened = %+v, %v, but the size is %d", id, err, s.Size())
-		}
-		grown = grown || id.Size > s.Size()
-		s.Close()
-	}
-	if !grown {
-		t.Error("Opened never reports that the file has grown")
-	}
-	close(stop)
-	<-done
-	f.Close()
 }

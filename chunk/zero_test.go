@@ -3,7 +3,6 @@ package chunk_test
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"testing"
 
 	"gcsup/chunk"
@@ -23,9 +22,6 @@ func TestZeroValues(t *testing.T) {
 	if _, err := src.Identity(); err != nil || src.Size() != 0 {
 		t.Errorf("zero Source: size %d, error %v", src.Size(), err)
 	}
-	if _, err := src.Settle(t.Context()); err != nil {
-		t.Errorf("zero Source: Settle: %v", err)
-	}
 	if at, err := src.Hash(t.Context(), chunk.Checkpoint{}, 0); err != nil || at != (chunk.Checkpoint{}) {
 		t.Errorf("zero Source: Hash = %v, %v", at, err)
 	}
@@ -40,22 +36,5 @@ func TestZeroValues(t *testing.T) {
 	}
 	if err := src.Close(); err != nil {
 		t.Errorf("zero Source: Close: %v", err)
-	}
-
-	var stream chunk.Stream
-	if _, err := stream.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("zero Stream: Next: %v, want fs.ErrClosed", err)
-	}
-	stream.Release()
-	if err := stream.Close(); err != nil {
-		t.Errorf("zero Stream: Close: %v", err)
-	}
-
-	var part chunk.Part
-	if len(bytesOf(part, 0, 0)) != 0 || part.Checkpoint(0) != (chunk.Checkpoint{}) {
-		t.Errorf("zero Part: %d bytes, checkpoint %v", len(bytesOf(part, 0, 0)), part.Checkpoint(0))
-	}
-	if got := (chunk.Identity{}).Compare(chunk.Identity{}); got != chunk.Same {
-		t.Errorf("zero Identity: Compare = %v, want same", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 	"gcsup/fakegcs/internal/strictjson"
 )
 
@@ -110,9 +110,9 @@ func (a aclAPI) answer(q *request) *reply {
 	switch {
 	case err != nil:
 		return err.reply(false)
-	case q.op == faults.OpACLDelete:
+	case q.op == ops.ACLDelete:
 		return newReply(http.StatusNoContent)
-	case q.op == faults.OpACLList:
+	case q.op == ops.ACLList:
 		return jsonReply(http.StatusOK, map[string]any{"kind": l.schema().kind + "s", "items": entries})
 	}
 	return jsonReply(http.StatusOK, entries[0])
@@ -131,17 +131,17 @@ func (a aclAPI) perform(q *request, l aclList) (_ []aclEntry, err *apiError) {
 	}
 	var edit aclEdit
 	switch q.op {
-	case faults.OpACLInsert, faults.OpACLPatch:
+	case ops.ACLInsert, ops.ACLPatch:
 		rule, err := readRule(q, entity, l.schema().roles)
 		if err != nil {
 			return nil, err
 		}
-		entity, edit = rule.Entity, setRule(rule, q.op == faults.OpACLInsert || q.Method == http.MethodPut)
-	case faults.OpACLDelete:
+		entity, edit = rule.Entity, setRule(rule, q.op == ops.ACLInsert || q.Method == http.MethodPut)
+	case ops.ACLDelete:
 		edit = l.dropRule(entity)
 	}
 	entries, err := a.access(l, q.base(), edit)
-	if err != nil || q.op == faults.OpACLDelete || q.op == faults.OpACLList {
+	if err != nil || q.op == ops.ACLDelete || q.op == ops.ACLList {
 		return entries, err
 	}
 	i := slices.IndexFunc(entries, func(e aclEntry) bool { return e.Entity == entity })

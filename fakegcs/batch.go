@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // Batches, https://cloud.google.com/storage/docs/batch: several calls of the
@@ -101,8 +102,8 @@ func (s *Server) call(outer *request, part io.Reader) (*reply, fault) {
 // and batches, may not.
 func (q *request) batchable() bool {
 	switch q.op {
-	case faults.OpGet, faults.OpList, faults.OpDelete, faults.OpPatch, faults.OpCompose, faults.OpRewrite, faults.OpRestore, faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketList, faults.OpBucketPatch, faults.OpBucketDelete, faults.OpBucketLayout,
-		faults.OpBucketPermissions, faults.OpNotificationInsert, faults.OpNotificationGet, faults.OpNotificationList, faults.OpNotificationDelete:
+	case faults.OpGet, faults.OpList, faults.OpDelete, faults.OpPatch, faults.OpCompose, ops.Rewrite, ops.Restore, ops.BucketInsert, faults.OpBucketGet, ops.BucketList, ops.BucketPatch, ops.BucketDelete, faults.OpBucketLayout,
+		faults.OpBucketPermissions, ops.NotificationInsert, ops.NotificationGet, faults.OpNotificationList, ops.NotificationDelete:
 		return !q.xml
 	}
 	return false

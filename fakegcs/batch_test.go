@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // batchOf returns the body of a batch of raw calls.
@@ -80,8 +81,8 @@ func TestBatch(t *testing.T) {
 	if _, err := parts.NextPart(); err != io.EOF {
 		t.Error("more replies than calls:", err)
 	}
-	if ops := w.gcs.Stats().Ops; ops[faults.OpBatch] != 1 || ops[faults.OpPatch] != 1 || ops[faults.OpDelete] != 1 {
-		t.Errorf("%v", ops)
+	if n := w.gcs.Stats().Ops; n[ops.Batch] != 1 || n[faults.OpPatch] != 1 || n[faults.OpDelete] != 1 {
+		t.Errorf("%v", n)
 	}
 	calls := make([]string, 101)
 	for i := range calls {

@@ -131,12 +131,12 @@ func (b *bucket) sign() {
 	b.Etag = o.Etag
 }
 
-var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
+var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]+[a-z0-9]$`)
 
 // checkBucketName checks the length and the characters of a name,
 // https://cloud.google.com/storage/docs/buckets#naming.
 func checkBucketName(name string) *apiError {
-	if !bucketName.MatchString(name) || strings.Contains(name, "..") {
+	if len(name) > 222 || !bucketName.MatchString(name) || strings.Contains(name, "..") { // {1,220} would take 3 ms of each start of gcsup
 		return refuse(http.StatusBadRequest, "invalidBucketName", "Invalid bucket name: '%s'. It must have 3 to 222 lower-case letters, digits, dots, dashes and underscores, and begin and end with a letter or digit.", name)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // bucketAPI processes the requests for buckets.
@@ -23,20 +24,20 @@ type bucketList struct {
 // answer processes a request for a bucket, in both APIs.
 func (a bucketAPI) answer(q *request) *reply {
 	switch q.op {
-	case faults.OpBucketList:
+	case ops.BucketList:
 		return a.list(q)
 	case faults.OpBucketLayout:
 		return a.layout(q)
 	case faults.OpBucketPermissions:
 		return a.permissions(q)
-	case faults.OpPolicyGet, faults.OpPolicySet:
+	case ops.PolicyGet, ops.PolicySet:
 		return a.answerPolicy(q)
 	}
 	res, err := a.perform(q)
 	switch {
 	case err != nil:
 		return err.reply(q.xml)
-	case q.op == faults.OpBucketDelete:
+	case q.op == ops.BucketDelete:
 		return newReply(http.StatusNoContent)
 	case q.xml:
 		return newReply(http.StatusOK)
@@ -46,7 +47,7 @@ func (a bucketAPI) answer(q *request) *reply {
 
 // perform performs an operation on one bucket, and returns what the reply shows.
 func (a bucketAPI) perform(q *request) (bucketResource, *apiError) {
-	if q.op == faults.OpBucketInsert {
+	if q.op == ops.BucketInsert {
 		return a.insert(q, a.tokens.principal(q.Header))
 	}
 	cond, err := q.conditions()
@@ -54,18 +55,18 @@ func (a bucketAPI) perform(q *request) (bucketResource, *apiError) {
 		return bucketResource{}, err
 	}
 	switch q.op {
-	case faults.OpBucketPatch:
+	case ops.BucketPatch:
 		fields, err := q.bucketFields()
 		if err != nil {
 			return bucketResource{}, err
 		}
 		return a.patchBucket(q.bucket, fields, cond, q.Method == http.MethodPut)
-	case faults.OpBucketLock:
+	case ops.BucketLock:
 		if cond.Metageneration == nil {
 			return bucketResource{}, errRequired("ifMetagenerationMatch")
 		}
 		return a.lockRetention(q.bucket, cond)
-	case faults.OpBucketDelete:
+	case ops.BucketDelete:
 		return bucketResource{}, a.deleteBucket(q.bucket, cond)
 	}
 	return a.resourceOf(q.bucket, cond)

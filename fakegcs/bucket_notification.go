@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // notification is a request to publish messages about changes of objects. The server
@@ -36,7 +37,7 @@ type notificationAPI struct{ *store }
 
 func (a notificationAPI) answer(q *request) *reply {
 	var n notification
-	if q.op == faults.OpNotificationInsert {
+	if q.op == ops.NotificationInsert {
 		if err := q.decode("notification", &n); err != nil {
 			return err.reply(false)
 		}
@@ -61,7 +62,7 @@ func (a notificationAPI) answer(q *request) *reply {
 			Kind  string         `json:"kind"`
 			Items []notification `json:"items,omitempty"`
 		}{"storage#notifications", list})
-	case q.op == faults.OpNotificationInsert:
+	case q.op == ops.NotificationInsert:
 		if err := n.check(len(list)); err != nil {
 			return err.reply(false)
 		}
@@ -74,7 +75,7 @@ func (a notificationAPI) answer(q *request) *reply {
 		return a.replaceLocked(b, append(list, n), jsonReply(http.StatusOK, n.shown(q)))
 	case at < 0:
 		return refuse(http.StatusNotFound, "notFound", "There is no notification %s.", q.rest[0]).reply(false)
-	case q.op == faults.OpNotificationDelete:
+	case q.op == ops.NotificationDelete:
 		return a.replaceLocked(b, slices.Delete(list, at, at+1), newReply(http.StatusNoContent))
 	}
 	return jsonReply(http.StatusOK, list[at].shown(q))

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // The IAM policy of a bucket. It is kept, and grants no access.
@@ -80,7 +80,7 @@ func (b *bucket) policy() iamPolicy {
 // etag, it must be that of the policy.
 func (a bucketAPI) answerPolicy(q *request) *reply {
 	var given iamPolicy
-	if q.op == faults.OpPolicySet {
+	if q.op == ops.PolicySet {
 		err := q.decode("policy", &given)
 		if err == nil && slices.ContainsFunc(given.Bindings, func(b iamBinding) bool { return b.Role == "" }) {
 			err = invalid("A binding has no role.")
@@ -92,7 +92,7 @@ func (a bucketAPI) answerPolicy(q *request) *reply {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b, err := a.bucketLocked(q.bucket)
-	if err == nil && q.op == faults.OpPolicySet {
+	if err == nil && q.op == ops.PolicySet {
 		if err = b.checkPolicy(given); err == nil {
 			was := b.bucketRecord
 			b.Policy = &iamPolicy{Version: max(given.Version, 1), Bindings: given.Bindings, Changes: b.policy().Changes + 1}

@@ -1,6 +1,7 @@
-// Package fakegcs is a strict Cloud Storage server for tests and demos. Its replies are
-// compared in CI with public recordings of the real service; docs/emulator.md says of
-// which years, and what no recording has. It keeps objects in memory or in a directory.
+// Package fakegcs is a strict Cloud Storage server for tests and demos. It was never
+// run beside the real service. CI compares its replies with public recordings of the
+// service, which have no data requests of a resumable upload: see docs/emulator.md. It
+// keeps objects in memory or in a directory.
 //
 // In a test, one call starts a server that ends with the test:
 //
@@ -33,13 +34,13 @@
 //   - A status query never finalizes an incomplete upload.
 //   - Preconditions and declared checksums are checked when all bytes are there. If
 //     one fails, there is no object.
-//   - A finished session always returns its object. A canceled session returns
-//     499, a dead one 410 with the cause inside, and one that is not finished
-//     within a week 404.
+//   - A finished session always returns its object. A canceled session returns 499, a
+//     dead session 410 with the cause inside, and a session that is not finished within
+//     a week 404.
 //   - Requests on one session may overlap. A query waits until the server has read
 //     the remaining bytes of a dead connection, and then returns the final offset.
-//   - Nothing is ignored silently. Unknown fields, and everything that the server
-//     does not implement, are refused with 400. The latter is logged once.
+//   - Nothing is ignored silently. Unknown fields are refused with 400. What the server
+//     does not implement is refused with 400 and logged once.
 //   - With [Options].Dir, finished objects and committed bytes survive a kill of the
 //     process at any moment, but not a crash of the machine. An upload of any size
 //     needs less than 1 MiB of memory.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // Folders exist in buckets with hierarchical namespace, also while they are empty. Managed folders have an
@@ -57,16 +58,16 @@ func (q *request) parseFolder(segs []string) {
 	switch {
 	case len(segs) == 1:
 		q.op = byMethod(q.Method, map[string]faults.Op{
-			"GET": choose(faults.OpFolderList, faults.OpManagedFolderList), "POST": choose(faults.OpFolderInsert, faults.OpManagedFolderInsert),
+			"GET": choose(ops.FolderList, ops.ManagedFolderList), "POST": choose(ops.FolderInsert, ops.ManagedFolderInsert),
 		})
 	case len(segs) == 2:
 		q.op = byMethod(q.Method, map[string]faults.Op{
-			"GET": choose(faults.OpFolderGet, faults.OpManagedFolderGet), "DELETE": choose(faults.OpFolderDelete, faults.OpManagedFolderDelete),
+			"GET": choose(ops.FolderGet, faults.OpManagedFolderGet), "DELETE": choose(faults.OpFolderDelete, ops.ManagedFolderDelete),
 		})
 	case managed && len(segs) == 4 && segs[2] == "iam" && segs[3] == "testPermissions":
 		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpManagedFolderPermissions})
 	}
-	if len(segs) > 1 && q.op != faults.OpUnknown {
+	if len(segs) > 1 && q.op != ops.Unknown {
 		q.object = folderName(segs[1])
 	}
 }
@@ -163,16 +164,16 @@ func (a folderAPI) answer(q *request) *reply {
 			return err.reply(false)
 		}
 		return q.permissions()
-	case faults.OpFolderList, faults.OpManagedFolderList:
+	case ops.FolderList, ops.ManagedFolderList:
 		return a.list(q)
-	case faults.OpFolderDelete, faults.OpManagedFolderDelete:
+	case faults.OpFolderDelete, ops.ManagedFolderDelete:
 		if err := a.delete(q); err != nil {
 			return err.reply(false)
 		}
 		return newReply(http.StatusNoContent)
 	}
 	do := a.folder
-	if q.op == faults.OpFolderInsert || q.op == faults.OpManagedFolderInsert {
+	if q.op == ops.FolderInsert || q.op == ops.ManagedFolderInsert {
 		do = a.insert
 	}
 	f, err := do(q)

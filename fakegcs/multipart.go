@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // XML API multipart uploads, https://cloud.google.com/storage/docs/multipart-uploads.
@@ -79,7 +80,7 @@ func (m *multiparts) answer(q *request) *reply {
 	switch q.op {
 	case faults.OpPartsStart:
 		r, err = m.start(q)
-	case faults.OpPartsUploads:
+	case ops.PartsUploads:
 		r, err = m.list(q)
 	default:
 		var p *multipartUpload

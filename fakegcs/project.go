@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // HMAC keys and the service account of a project. The keys are records in memory: a
@@ -66,7 +66,7 @@ func (p *projects) clear() {
 // answer processes a request for a project.
 func (p *projects) answer(q *request, now time.Time) *reply {
 	var given hmacKey
-	if q.op == faults.OpHMACUpdate {
+	if q.op == ops.HMACUpdate {
 		if err := q.decode("key metadata", &given); err != nil {
 			return err.reply(false)
 		}
@@ -74,13 +74,13 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch q.op {
-	case faults.OpServiceAccount:
+	case ops.ServiceAccount:
 		return jsonReply(http.StatusOK, map[string]string{
 			"kind": "storage#serviceAccount", "email_address": "service-" + projectNumber + "@gs-project-accounts.iam.gserviceaccount.com",
 		})
-	case faults.OpHMACInsert:
+	case ops.HMACInsert:
 		return p.insertLocked(q, now)
-	case faults.OpHMACList:
+	case ops.HMACList:
 		return p.listLocked(q)
 	}
 	i := slices.IndexFunc(p.keys, func(k hmacKey) bool { return k.ProjectID == q.rest[0] && k.AccessID == q.rest[2] })
@@ -89,12 +89,12 @@ func (p *projects) answer(q *request, now time.Time) *reply {
 	}
 	k := &p.keys[i]
 	switch q.op {
-	case faults.OpHMACUpdate:
+	case ops.HMACUpdate:
 		if err := k.checkUpdate(given); err != nil {
 			return err.reply(false)
 		}
 		k.change(given.State, now)
-	case faults.OpHMACDelete:
+	case ops.HMACDelete:
 		if k.State != hmacInactive {
 			return invalid("Cannot delete keys in '%s' state.", k.State).reply(false)
 		}

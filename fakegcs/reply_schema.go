@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // schema has the names that a fields parameter may select in a resource: all of
@@ -46,17 +47,17 @@ func schemaOf(q *request) schema {
 		return names("kind permissions", nil)
 	case faults.OpNotificationList:
 		return names("items kind", map[string]schema{"items": names(notification, nil)})
-	case faults.OpNotificationInsert, faults.OpNotificationGet:
+	case ops.NotificationInsert, ops.NotificationGet:
 		return names(notification, nil)
 	case faults.OpList:
 		return names("items kind nextPageToken prefixes", map[string]schema{"items": names(object, nil)})
-	case faults.OpBucketList:
+	case ops.BucketList:
 		return names("items kind nextPageToken unreachable", map[string]schema{"items": bucketNames})
-	case faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketPatch:
+	case ops.BucketInsert, faults.OpBucketGet, ops.BucketPatch:
 		return bucketNames
-	case faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpInsert, faults.OpGet, faults.OpPatch, faults.OpCompose, faults.OpRestore:
+	case faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpInsert, faults.OpGet, faults.OpPatch, faults.OpCompose, ops.Restore:
 		return names(object, nil)
-	case faults.OpRewrite:
+	case ops.Rewrite:
 		if len(q.rest) > 0 && q.rest[0] == "copyTo" {
 			return names(object, nil)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/faultplan"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // request is an HTTP request with its parsed URL and headers.
@@ -27,7 +28,7 @@ type request struct {
 	replayed       bool // the reply is that to an earlier request with its idempotency token
 }
 
-// parse parses r. It never fails; the operation of an unknown request is OpUnknown.
+// parse parses r. It never fails; the operation of an unknown request is ops.Unknown.
 // It parses the escaped path, because JSON API paths escape "/" in object names. It
 // does not clean the path, because "a/../b" and "a//b" are valid object names.
 func parse(r *http.Request) *request {
@@ -38,12 +39,12 @@ func parse(r *http.Request) *request {
 		meant.Method = http.MethodPatch
 		r = &meant
 	}
-	q := &request{Request: r, op: faults.OpUnknown, query: r.URL.Query()}
+	q := &request{Request: r, op: ops.Unknown, query: r.URL.Query()}
 	path := r.URL.EscapedPath()
 	upload := false
 	switch {
 	case strings.HasPrefix(path, controlPrefix), path == "/retry_test", path == "/retry_tests", strings.HasPrefix(path, "/retry_test/"):
-		q.op = faults.OpControl
+		q.op = ops.Control
 		return q
 	case strings.HasPrefix(path, "/upload/storage/v1/"):
 		upload, path = true, strings.TrimPrefix(path, "/upload/storage/v1/")
@@ -60,7 +61,7 @@ func parse(r *http.Request) *request {
 	case projectPath.MatchString(path): // of Node's client, too
 		path = strings.TrimPrefix(path, "/")
 	case path == "/batch/storage/v1", path == "/batch":
-		q.op = byMethod(q.Method, map[string]faults.Op{"POST": faults.OpBatch})
+		q.op = byMethod(q.Method, map[string]faults.Op{"POST": ops.Batch})
 		return q
 	default:
 		q.xml = true
@@ -99,27 +100,27 @@ func (q *request) parseJSON(path string, upload bool) {
 	case len(segs) == 3 && segs[2] == "storageLayout" && !upload:
 		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketLayout})
 	case len(segs) == 3 && segs[2] == "iam" && !upload:
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpPolicyGet, "PUT": faults.OpPolicySet})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.PolicyGet, "PUT": ops.PolicySet})
 	case len(segs) == 3 && segs[2] == "lockRetentionPolicy" && !upload:
-		q.op = byMethod(q.Method, map[string]faults.Op{"POST": faults.OpBucketLock})
+		q.op = byMethod(q.Method, map[string]faults.Op{"POST": ops.BucketLock})
 	case (len(segs) == 3 || len(segs) == 4) && (segs[2] == bucketACL || segs[2] == defaultACL) && !upload:
 		q.object = ""
 		q.parseACL(segs[2:])
 	case len(segs) == 4 && segs[2] == "iam" && segs[3] == "testPermissions" && !upload:
 		q.object, q.op = "", byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketPermissions})
 	case len(segs) == 3 && segs[2] == "notificationConfigs" && !upload:
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpNotificationList, "POST": faults.OpNotificationInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpNotificationList, "POST": ops.NotificationInsert})
 	case len(segs) == 4 && segs[2] == "notificationConfigs" && !upload:
 		q.object, q.rest = "", segs[3:]
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpNotificationGet, "DELETE": faults.OpNotificationDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.NotificationGet, "DELETE": ops.NotificationDelete})
 	case len(segs) > 2 && (segs[2] == plainFolders || segs[2] == managedFolders) && !upload:
 		q.parseFolder(segs[2:])
 	case len(segs) > 2 && segs[2] != "o":
 		q.rest = segs[2:]
 	case len(segs) == 1:
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketList, "POST": faults.OpBucketInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.BucketList, "POST": ops.BucketInsert})
 	case len(segs) == 2:
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketGet, "PATCH": faults.OpBucketPatch, "PUT": faults.OpBucketPatch, "DELETE": faults.OpBucketDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketGet, "PATCH": ops.BucketPatch, "PUT": ops.BucketPatch, "DELETE": ops.BucketDelete})
 	case upload:
 		q.object = q.query.Get("name")
 		q.parseUpload()
@@ -134,13 +135,13 @@ func (q *request) parseJSON(path string, upload bool) {
 		q.parseACL(q.rest)
 	case q.Method != http.MethodPost:
 	case q.rest[0] == "moveTo" && len(q.rest) == 3 && q.rest[1] == "o":
-		q.op = faults.OpMove
+		q.op = ops.Move
 	case q.rest[0] == "compose":
 		q.op = faults.OpCompose
 	case q.rest[0] == "restore":
-		q.op = faults.OpRestore
+		q.op = ops.Restore
 	case (q.rest[0] == "rewriteTo" || q.rest[0] == "copyTo") && len(q.rest) == 5 && q.rest[1] == "b" && q.rest[3] == "o":
-		q.op = faults.OpRewrite
+		q.op = ops.Rewrite
 	}
 }
 
@@ -149,10 +150,10 @@ func (q *request) parseJSON(path string, upload bool) {
 func (q *request) parseACL(segs []string) {
 	q.rest = segs
 	if len(segs) == 1 {
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpACLList, "POST": faults.OpACLInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.ACLList, "POST": ops.ACLInsert})
 		return
 	}
-	q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpACLGet, "PATCH": faults.OpACLPatch, "PUT": faults.OpACLPatch, "DELETE": faults.OpACLDelete})
+	q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.ACLGet, "PATCH": ops.ACLPatch, "PUT": ops.ACLPatch, "DELETE": ops.ACLDelete})
 }
 
 // projectPath matches the paths of the HMAC keys and the service account of a project without
@@ -165,19 +166,19 @@ func (q *request) parseProject(segs []string) {
 	q.rest = segs[1:]
 	switch {
 	case len(segs) == 3 && segs[2] == "serviceAccount":
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpServiceAccount})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.ServiceAccount})
 	case len(segs) == 3 && segs[2] == "hmacKeys":
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpHMACList, "POST": faults.OpHMACInsert})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.HMACList, "POST": ops.HMACInsert})
 	case len(segs) == 4 && segs[2] == "hmacKeys":
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpHMACGet, "PUT": faults.OpHMACUpdate, "DELETE": faults.OpHMACDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.HMACGet, "PUT": ops.HMACUpdate, "DELETE": ops.HMACDelete})
 	}
 }
 
-func byMethod(method string, ops map[string]faults.Op) faults.Op {
-	if op, ok := ops[method]; ok {
+func byMethod(method string, of map[string]faults.Op) faults.Op {
+	if op, ok := of[method]; ok {
 		return op
 	}
-	return faults.OpUnknown
+	return ops.Unknown
 }
 
 // parseUpload distinguishes the requests to an /upload/ path.
@@ -249,11 +250,11 @@ func (q *request) parseXML(path string) {
 		q.parseSession()
 	case q.subresource() != "":
 	case q.bucket == "":
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpBucketList})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": ops.BucketList})
 	case !slash || q.object == "":
-		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpList, "HEAD": faults.OpBucketGet, "PUT": faults.OpBucketInsert, "DELETE": faults.OpBucketDelete})
+		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpList, "HEAD": faults.OpBucketGet, "PUT": ops.BucketInsert, "DELETE": ops.BucketDelete})
 		if q.op == faults.OpList && q.query.Has("uploads") {
-			q.op = faults.OpPartsUploads
+			q.op = ops.PartsUploads
 		}
 	case q.query.Has("uploads"):
 		q.op = byMethod(q.Method, map[string]faults.Op{"POST": faults.OpPartsStart})
@@ -263,7 +264,7 @@ func (q *request) parseXML(path string) {
 		q.Method == http.MethodPut && strings.EqualFold(q.Header.Get("x-goog-resumable"), "start"):
 		q.op = faults.OpStart
 	case q.Method == http.MethodPut && q.Header.Get("x-goog-copy-source") != "":
-		q.op = faults.OpRewrite
+		q.op = ops.Rewrite
 	default:
 		q.op = byMethod(q.Method, map[string]faults.Op{"GET": faults.OpRead, "HEAD": faults.OpGet, "PUT": faults.OpInsert, "DELETE": faults.OpDelete})
 	}
@@ -273,7 +274,7 @@ func (q *request) parseXML(path string) {
 // uploadType, or one for metadata.
 func (q *request) misdirected() bool {
 	path := strings.TrimSuffix(q.URL.EscapedPath(), "/")
-	if q.op != faults.OpUnknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
+	if q.op != ops.Unknown || q.xml || q.Method != http.MethodPost || q.query.Has("upload_id") || !strings.HasSuffix(path, "/b/"+url.PathEscape(q.bucket)+"/o") {
 		return false
 	}
 	return q.query.Get("uploadType") == "" || strings.HasPrefix(path, "/storage/") || strings.HasPrefix(path, "/b/")

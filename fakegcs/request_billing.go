@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // checkBilling returns an error if the requester pays for a bucket of q that another principal created, and
@@ -17,12 +17,12 @@ func (s *Server) checkBilling(q *request) *apiError {
 	}
 	names := []string{q.bucket}
 	switch {
-	case q.op == faults.OpBucketInsert, q.op == faults.OpUnknown:
+	case q.op == ops.BucketInsert, q.op == ops.Unknown:
 		return nil
-	case q.op == faults.OpRewrite && q.xml:
+	case q.op == ops.Rewrite && q.xml:
 		source, _, _ := strings.Cut(strings.TrimPrefix(q.Header.Get("x-goog-copy-source"), "/"), "/")
 		names = append(names, source)
-	case q.op == faults.OpRewrite:
+	case q.op == ops.Rewrite:
 		names = append(names, q.rest[2])
 	}
 	if s.store.requesterPays(s.tokens.principal(q.Header), names...) {

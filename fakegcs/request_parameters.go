@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // knownParameters are the query parameters of the JSON API, of all methods that this server
@@ -24,20 +25,20 @@ var knownParameters = parameterSet("$.xgafv $alt access_token alt callback field
 // missingParameters are the parameters that a method of the service has and that this
 // server does not implement. To ignore them would do something else than the client wants.
 var missingParameters = map[faults.Op]map[string]bool{
-	faults.OpGet:        parameterSet("restoreToken"),
-	faults.OpRead:       parameterSet("restoreToken"),
-	faults.OpCompose:    parameterSet("dropContextGroups"),
-	faults.OpRewrite:    parameterSet("dropContextGroups"),
-	faults.OpRestore:    parameterSet("copySourceAcl restoreToken"),
-	faults.OpACLList:    parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
-	faults.OpBucketGet:  parameterSet("generation softDeleted"),
-	faults.OpBucketList: parameterSet("softDeleted"),
+	faults.OpGet:       parameterSet("restoreToken"),
+	faults.OpRead:      parameterSet("restoreToken"),
+	faults.OpCompose:   parameterSet("dropContextGroups"),
+	ops.Rewrite:        parameterSet("dropContextGroups"),
+	ops.Restore:        parameterSet("copySourceAcl restoreToken"),
+	ops.ACLList:        parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	faults.OpBucketGet: parameterSet("generation softDeleted"),
+	ops.BucketList:     parameterSet("softDeleted"),
 
-	faults.OpFolderList:          parameterSet("delimiter startOffset endOffset"),
-	faults.OpFolderGet:           parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
-	faults.OpFolderDelete:        parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
-	faults.OpManagedFolderGet:    parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
-	faults.OpManagedFolderDelete: parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	ops.FolderList:            parameterSet("delimiter startOffset endOffset"),
+	ops.FolderGet:             parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	faults.OpFolderDelete:     parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	faults.OpManagedFolderGet: parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
+	ops.ManagedFolderDelete:   parameterSet("ifMetagenerationMatch ifMetagenerationNotMatch"),
 }
 
 func parameterSet(names string) map[string]bool {
@@ -52,7 +53,7 @@ func parameterSet(names string) map[string]bool {
 // each unknown one once. The service ignores unknown parameters. Their values are not
 // logged, because they may be secret.
 func (s *Server) checkParameters(q *request) *apiError {
-	if q.xml || q.isSession() || q.op == faults.OpUnknown || len(q.query) == 0 {
+	if q.xml || q.isSession() || q.op == ops.Unknown || len(q.query) == 0 {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.query)) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 	"gcsup/fakegcs/internal/writerate"
 )
 
@@ -43,10 +44,10 @@ func (q *request) changes() (bucket, object string, ok bool) {
 	switch q.op {
 	case faults.OpStart, faults.OpInsert:
 		q.nameUpload()
-	case faults.OpPartsStart, faults.OpDelete, faults.OpPatch, faults.OpCompose, faults.OpRestore:
-	case faults.OpMove: // o/SOURCE/moveTo/o/OBJECT
+	case faults.OpPartsStart, faults.OpDelete, faults.OpPatch, faults.OpCompose, ops.Restore:
+	case ops.Move: // o/SOURCE/moveTo/o/OBJECT
 		return q.bucket, q.rest[2], true
-	case faults.OpRewrite:
+	case ops.Rewrite:
 		if !q.xml && len(q.rest) >= 5 { // rewriteTo/b/BUCKET/o/OBJECT
 			return q.rest[2], strings.Join(q.rest[4:], "/"), true
 		}

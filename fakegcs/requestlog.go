@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // Request is the record of one finished HTTP request.
@@ -62,7 +63,7 @@ type requestLog struct {
 
 // note records a finished request.
 func (l *requestLog) note(q *request, out *sent, start time.Time) {
-	if q.op == faults.OpControl {
+	if q.op == ops.Control {
 		return
 	}
 	if l.keep < 0 && l.onRequest == nil {

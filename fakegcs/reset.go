@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"slices"
 
-	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 	"gcsup/fakegcs/internal/writerate"
 )
 
@@ -57,7 +57,7 @@ func (s *Server) Reset() error {
 // resets reports whether q is the request that resets the server. It is not one of the
 // running requests, which a reset waits for.
 func (q *request) resets() bool {
-	return q.op == faults.OpControl && q.Method == http.MethodPost && q.URL.Path == controlPrefix+"reset"
+	return q.op == ops.Control && q.Method == http.MethodPost && q.URL.Path == controlPrefix+"reset"
 }
 
 func (s *Server) serveReset(w http.ResponseWriter) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // The Retry Test API of Google's storage-testbench,
@@ -44,23 +45,23 @@ var retryMethods = map[faults.Op]string{
 	faults.OpStart: "storage.objects.insert", faults.OpPut: "storage.objects.insert", faults.OpFinalize: "storage.objects.insert", faults.OpQuery: "storage.objects.insert",
 	faults.OpInsert: "storage.objects.insert", faults.OpCancel: "storage.objects.delete", faults.OpGet: "storage.objects.get", faults.OpRead: "storage.objects.get",
 	faults.OpList: "storage.objects.list", faults.OpDelete: "storage.objects.delete", faults.OpPatch: "storage.objects.patch", faults.OpCompose: "storage.objects.compose",
-	faults.OpRewrite: "storage.objects.rewrite", faults.OpBucketInsert: "storage.buckets.insert", faults.OpBucketGet: "storage.buckets.get",
-	faults.OpBucketList: "storage.buckets.list", faults.OpBucketPatch: "storage.buckets.patch", faults.OpBucketDelete: "storage.buckets.delete",
+	ops.Rewrite: "storage.objects.rewrite", ops.BucketInsert: "storage.buckets.insert", faults.OpBucketGet: "storage.buckets.get",
+	ops.BucketList: "storage.buckets.list", ops.BucketPatch: "storage.buckets.patch", ops.BucketDelete: "storage.buckets.delete",
 	faults.OpBucketLayout: "storage.buckets.getStorageLayout",
-	faults.OpRestore:      "storage.objects.restore",
+	ops.Restore:           "storage.objects.restore",
 
-	faults.OpBucketPermissions:  "storage.buckets.testIamPermissions",
-	faults.OpNotificationInsert: "storage.notifications.insert", faults.OpNotificationGet: "storage.notifications.get",
-	faults.OpNotificationList: "storage.notifications.list", faults.OpNotificationDelete: "storage.notifications.delete",
+	faults.OpBucketPermissions: "storage.buckets.testIamPermissions",
+	ops.NotificationInsert:     "storage.notifications.insert", ops.NotificationGet: "storage.notifications.get",
+	faults.OpNotificationList: "storage.notifications.list", ops.NotificationDelete: "storage.notifications.delete",
 
-	faults.OpMove: "storage.objects.move", faults.OpBucketLock: "storage.buckets.lockRetentionPolicy", faults.OpPolicyGet: "storage.buckets.getIamPolicy",
-	faults.OpPolicySet: "storage.buckets.setIamPolicy", faults.OpServiceAccount: "storage.serviceaccount.get",
-	faults.OpHMACInsert: "storage.hmacKey.create", faults.OpHMACGet: "storage.hmacKey.get", faults.OpHMACList: "storage.hmacKey.list",
-	faults.OpHMACUpdate: "storage.hmacKey.update", faults.OpHMACDelete: "storage.hmacKey.delete",
+	ops.Move: "storage.objects.move", ops.BucketLock: "storage.buckets.lockRetentionPolicy", ops.PolicyGet: "storage.buckets.getIamPolicy",
+	ops.PolicySet: "storage.buckets.setIamPolicy", ops.ServiceAccount: "storage.serviceaccount.get",
+	ops.HMACInsert: "storage.hmacKey.create", ops.HMACGet: "storage.hmacKey.get", ops.HMACList: "storage.hmacKey.list",
+	ops.HMACUpdate: "storage.hmacKey.update", ops.HMACDelete: "storage.hmacKey.delete",
 }
 
 // aclMethods maps the operations on access control lists to the last part of their methods.
-var aclMethods = map[faults.Op]string{faults.OpACLList: ".list", faults.OpACLGet: ".get", faults.OpACLInsert: ".insert", faults.OpACLPatch: ".patch", faults.OpACLDelete: ".delete"}
+var aclMethods = map[faults.Op]string{ops.ACLList: ".list", ops.ACLGet: ".get", ops.ACLInsert: ".insert", ops.ACLPatch: ".patch", ops.ACLDelete: ".delete"}
 
 // aclMethod returns the method of q on an access control list.
 func aclMethod(q *request) string {
@@ -71,7 +72,7 @@ func aclMethod(q *request) string {
 	case q.rest[0] == defaultACL:
 		resource = "storage.default_object_acl"
 	}
-	if q.op == faults.OpACLPatch && q.Method == http.MethodPut {
+	if q.op == ops.ACLPatch && q.Method == http.MethodPut {
 		return resource + ".update"
 	}
 	return resource + aclMethods[q.op]
@@ -103,9 +104,9 @@ func retryMethod(q *request) string {
 		return aclMethod(q)
 	case q.op == faults.OpPatch && q.Method == http.MethodPut:
 		return objectUpdate
-	case q.op == faults.OpBucketPatch && q.Method == http.MethodPut:
+	case q.op == ops.BucketPatch && q.Method == http.MethodPut:
 		return bucketUpdate
-	case q.op == faults.OpRewrite && !q.xml && q.rest[0] == "copyTo":
+	case q.op == ops.Rewrite && !q.xml && q.rest[0] == "copyTo":
 		return objectCopy
 	}
 	return retryMethods[q.op]

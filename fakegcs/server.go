@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs/internal/connlimit"
 	"gcsup/fakegcs/internal/disk"
 	"gcsup/fakegcs/internal/faultplan"
+	"gcsup/fakegcs/internal/ops"
 	"gcsup/fakegcs/internal/writerate"
 )
 
@@ -260,7 +261,7 @@ var hangup = &reply{}
 // answer returns the reply to q, and applies the faults of the plan and of retry tests.
 func (s *Server) answer(q *request) *reply {
 	r := s.respond(q)
-	if q.op == faults.OpControl || r == hangup {
+	if q.op == ops.Control || r == hangup {
 		return r
 	}
 	if r.missing != "" && s.missing.first(r.missing) {
@@ -282,7 +283,7 @@ func (s *Server) answer(q *request) *reply {
 
 // respond applies the faults that act before the operation of q, and performs it.
 func (s *Server) respond(q *request) *reply {
-	if q.op == faults.OpControl {
+	if q.op == ops.Control {
 		return s.control(q)
 	}
 	s.sessions.identify(q)
@@ -394,27 +395,27 @@ func (s *Server) operate(q *request) *reply {
 		return objects.patch(q)
 	case faults.OpCompose:
 		return objects.compose(q)
-	case faults.OpRewrite:
+	case ops.Rewrite:
 		return objects.rewrite(q)
-	case faults.OpRestore:
+	case ops.Restore:
 		return objects.restore(q)
-	case faults.OpMove:
+	case ops.Move:
 		return objects.move(q)
-	case faults.OpACLList, faults.OpACLGet, faults.OpACLInsert, faults.OpACLPatch, faults.OpACLDelete:
+	case ops.ACLList, ops.ACLGet, ops.ACLInsert, ops.ACLPatch, ops.ACLDelete:
 		return aclAPI{s.store}.answer(q)
-	case faults.OpHMACInsert, faults.OpHMACGet, faults.OpHMACList, faults.OpHMACUpdate, faults.OpHMACDelete, faults.OpServiceAccount:
+	case ops.HMACInsert, ops.HMACGet, ops.HMACList, ops.HMACUpdate, ops.HMACDelete, ops.ServiceAccount:
 		return s.projects.answer(q, s.now())
-	case faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsComplete, faults.OpPartsAbort, faults.OpPartsList, faults.OpPartsUploads:
+	case faults.OpPartsStart, faults.OpPartsPut, faults.OpPartsComplete, faults.OpPartsAbort, faults.OpPartsList, ops.PartsUploads:
 		return s.multiparts.answer(q)
-	case faults.OpBucketInsert, faults.OpBucketGet, faults.OpBucketList, faults.OpBucketPatch, faults.OpBucketDelete, faults.OpBucketLayout, faults.OpBucketPermissions,
-		faults.OpBucketLock, faults.OpPolicyGet, faults.OpPolicySet:
+	case ops.BucketInsert, faults.OpBucketGet, ops.BucketList, ops.BucketPatch, ops.BucketDelete, faults.OpBucketLayout, faults.OpBucketPermissions,
+		ops.BucketLock, ops.PolicyGet, ops.PolicySet:
 		return bucketAPI{s.store, &s.tokens}.answer(q)
-	case faults.OpNotificationInsert, faults.OpNotificationGet, faults.OpNotificationList, faults.OpNotificationDelete:
+	case ops.NotificationInsert, ops.NotificationGet, faults.OpNotificationList, ops.NotificationDelete:
 		return notificationAPI{s.store}.answer(q)
-	case faults.OpFolderInsert, faults.OpFolderGet, faults.OpFolderList, faults.OpFolderDelete, faults.OpManagedFolderInsert, faults.OpManagedFolderGet,
-		faults.OpManagedFolderList, faults.OpManagedFolderDelete, faults.OpManagedFolderPermissions:
+	case ops.FolderInsert, ops.FolderGet, ops.FolderList, faults.OpFolderDelete, ops.ManagedFolderInsert, faults.OpManagedFolderGet,
+		ops.ManagedFolderList, ops.ManagedFolderDelete, faults.OpManagedFolderPermissions:
 		return folderAPI{s.store}.answer(q)
-	case faults.OpBatch:
+	case ops.Batch:
 		return s.batch(q)
 	}
 	return q.unknown()

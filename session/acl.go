@@ -3,6 +3,8 @@ package session
 import (
 	"slices"
 	"strings"
+
+	"gcsup/internal/objectmeta"
 )
 
 // ACLRule gives an entity a role for an object. An upload sends Entity and Role.
@@ -42,8 +44,8 @@ const aclLimit = 100
 // access control.
 func validACL(rules []ACLRule, predefined string) error {
 	switch {
-	case predefined != "" && !slices.Contains(PredefinedACLs(), predefined):
-		return invalid("predefined ACL %q: want %s", predefined, strings.Join(PredefinedACLs(), ", "))
+	case predefined != "" && !slices.Contains(objectmeta.PredefinedACLs, predefined):
+		return invalid("predefined ACL %q: want %s", predefined, strings.Join(objectmeta.PredefinedACLs, ", "))
 	case predefined != "" && len(rules) > 0:
 		return invalid("access is given by ACL rules or by a predefined ACL, not by both")
 	case len(rules) > aclLimit:
@@ -79,10 +81,4 @@ func aclText(rules []ACLRule) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, ", ")
-}
-
-// PredefinedACLs returns the values of Spec.PredefinedACL.
-// https://cloud.google.com/storage/docs/access-control/lists#predefined-acl
-func PredefinedACLs() []string {
-	return []string{"authenticatedRead", "bucketOwnerFullControl", "bucketOwnerRead", "private", "projectPrivate", "publicRead"}
 }

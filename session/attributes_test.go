@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
 
@@ -76,28 +77,28 @@ func TestValidateAttributes(t *testing.T) {
 // conflict, and that a flag that adds them is one. That flag and the other metadata
 // are given, or forgotten, independently.
 func TestConflictIgnoresTheSource(t *testing.T) {
-	was := session.Spec{Metadata: map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644"}}
+	was := session.Spec{Metadata: map[string]string{"k": "v", objectmeta.FileAccessTime: "1", objectmeta.FileMode: "644"}}
 	for name, c := range map[string]struct {
 		want map[string]string
 		ok   bool
 	}{
-		"read since":        {map[string]string{"k": "v", session.FileAccessTimeKey: "2", session.FileModeKey: "600"}, true},
-		"another value":     {map[string]string{"k": "w", session.FileAccessTimeKey: "1", session.FileModeKey: "644"}, false},
+		"read since":        {map[string]string{"k": "v", objectmeta.FileAccessTime: "2", objectmeta.FileMode: "600"}, true},
+		"another value":     {map[string]string{"k": "w", objectmeta.FileAccessTime: "1", objectmeta.FileMode: "644"}, false},
 		"flag forgotten":    {map[string]string{"k": "v"}, true},
-		"only the flag":     {map[string]string{session.FileAccessTimeKey: "2", session.FileModeKey: "600"}, true},
-		"only more of it":   {map[string]string{session.FileUIDKey: "0"}, false},
+		"only the flag":     {map[string]string{objectmeta.FileAccessTime: "2", objectmeta.FileMode: "600"}, true},
+		"only more of it":   {map[string]string{objectmeta.FileUID: "0"}, false},
 		"another key":       {map[string]string{"l": "v"}, false},
 		"one key forgotten": {map[string]string{"k": "v", "l": "v"}, false},
 		"no metadata":       {map[string]string{}, false},
-		"with one more":     {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.FileUIDKey: "0"}, false},
+		"with one more":     {map[string]string{"k": "v", objectmeta.FileAccessTime: "1", objectmeta.FileMode: "644", objectmeta.FileUID: "0"}, false},
 		"no metadata given": {nil, true},
-		"compressed":        {map[string]string{"k": "v", session.FileAccessTimeKey: "1", session.FileModeKey: "644", session.UncompressedSizeKey: "5"}, true},
+		"compressed":        {map[string]string{"k": "v", objectmeta.FileAccessTime: "1", objectmeta.FileMode: "644", objectmeta.UncompressedSize: "5"}, true},
 	} {
 		if got := was.Conflict(session.Spec{Metadata: c.want}); (got == "") != c.ok {
 			t.Errorf("%s: %q, want ok = %v", name, got, c.ok)
 		}
 	}
-	if len(was.Metadata[session.FileModeKey]) == 0 {
+	if len(was.Metadata[objectmeta.FileMode]) == 0 {
 		t.Error("Conflict changed the metadata")
 	}
 }

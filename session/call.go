@@ -5,13 +5,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+
+	"gcsup/internal/ownconn"
 )
 
 // do makes an exchange. For object data, the reply has the number of bytes that were passed to
 // the network.
 func (c *Client) do(ctx context.Context, x call) Reply {
 	var data *detachableBody
-	if x.body != nil && x.op.carriesData() {
+	if x.data && x.body != nil {
 		data = &detachableBody{r: x.body}
 		x.body = data
 	}
@@ -24,6 +26,9 @@ func (c *Client) do(ctx context.Context, x call) Reply {
 		// net/http may still be reading the body when it returns an early reply.
 		r.Sent = data.stop()
 		r.Unsent = r.Status == 0 && r.Sent == 0
+		if r.staleConnection() {
+			c.doer().CloseIdleConnections() // probably broken, too
+		}
 	}
 	return r
 }
@@ -35,7 +40,7 @@ func (x call) roundTrip(ctx context.Context, c *Client, req *http.Request) Reply
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
 	}))
-	if req.Close = c.close; c.close && req.Method != http.MethodGet {
+	if req.Close = ownconn.Wanted(ctx); req.Close && req.Method != http.MethodGet {
 		c.doer().CloseIdleConnections()
 	}
 	resp, err := c.doer().Do(req)

@@ -18,7 +18,6 @@ const DefaultEndpoint = "https://storage.googleapis.com"
 type Client struct {
 	http     *http.Client  // made by unredirected; nil: http.DefaultClient
 	endpoint *url.URL      // nil: defaultBase
-	close    bool          // use each connection for one request
 	key      EncryptionKey // of the session; see WithEncryptionKey
 	header   http.Header   // the caller's, for every request
 
@@ -115,18 +114,6 @@ func plainHost(u *url.URL) string {
 // isEndpoint reports whether u has the scheme and the host of the endpoint.
 func (c *Client) isEndpoint(u *url.URL) bool {
 	return u.Scheme == c.base().Scheme && plainHost(u) == c.base().Host
-}
-
-// WithoutKeepAlive returns a client that uses each connection for one request. Use it
-// on a network that drops idle connections silently. Before each request, it
-// closes the idle connections of the HTTP client, which are probably broken too.
-// Afterwards it closes the connection of the request. A GET may use an idle connection,
-// because net/http repeats it on another one. So may each request if the HTTP client has a
-// transport without the method CloseIdleConnections.
-func (c *Client) WithoutKeepAlive() *Client {
-	own := *c
-	own.close = true
-	return &own
 }
 
 // Endpoint returns the scheme and host of the endpoint.

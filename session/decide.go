@@ -45,7 +45,7 @@ import (
 //	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
 //	412, 499 of a temporary object           wait, query; if the query confirms it: like 404
-//	3xx, other 2xx, 4xx of a stranger        wait, query, once the service has answered
+//	3xx, other 2xx, 4xx not of the service   wait, query, once the service has answered
 //	other                                    fail
 //
 // An insert without a precondition is not repeated if its outcome is not known: it
@@ -84,7 +84,6 @@ import (
 // depend on their number.
 func Decide(s State, r Reply) (State, Action) {
 	a := s.decide(&r)
-	a.Fresh = s.reconnected && a.Step != Done && a.Step != Fail
 	if a.Err != nil {
 		a.Err.Offset = s.Committed
 	}
@@ -102,7 +101,7 @@ func (s *State) decide(r *Reply) Action {
 	if r.Op == OpStat {
 		return s.checked(r)
 	}
-	if _, open := r.Held(); open && r.Differs {
+	if r.Open() && r.Differs {
 		return s.restart(r, ErrChecksum)
 	}
 	status := r.Status

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -45,7 +47,7 @@ func describe(a session.Action) string {
 	if a.RetryAfter > 0 {
 		words = append(words, a.RetryAfter.String())
 	}
-	return strings.Join(append(words, a.Step.String()), " ")
+	return strings.Join(append(words, string(a.Step)), " ")
 }
 
 const gapMessage = "Invalid request.  According to the Content-Range header, the upload offset is 524288 byte(s), which exceeds already uploaded size of 262144 byte(s)."
@@ -436,26 +438,26 @@ func TestChecksumErrorOfAProxy(t *testing.T) {
 }
 
 // TestReusedConnectionThatDied checks a request that failed because its connection
-// was closed while it was idle. A query follows at once, and then data, each on a
-// connection of its own. After the next such failure the client waits.
+// was closed while it was idle. A query follows at once, and then data. After the next such failure the client
+// waits.
 func TestReusedConnectionThatDied(t *testing.T) {
 	died := broken(io.EOF)
 	died.Reused = true
 	s, a := session.Decide(session.State{Size: 3 * q, Committed: q, Sent: q, Replayable: true}, put(q, died))
-	if describe(a) != "query" || !a.Fresh || s.Failures != 0 {
-		t.Fatalf("%s, fresh %v, %+v", describe(a), a.Fresh, s)
+	if describe(a) != "query" || s.Failures != 0 {
+		t.Fatalf("%s, %+v", describe(a), s)
 	}
-	if s, a = session.Decide(s, query(held(q))); describe(a) != "send" || !a.Fresh {
-		t.Errorf("after the query: %s, fresh %v", describe(a), a.Fresh)
+	if s, a = session.Decide(s, query(held(q))); describe(a) != "send" {
+		t.Errorf("after the query: %s", describe(a))
 	}
 	s, a = session.Decide(s, put(q, died))
-	if describe(a) != "wait query" || !a.Fresh {
-		t.Errorf("the second time: %s, fresh %v", describe(a), a.Fresh)
+	if describe(a) != "wait query" {
+		t.Errorf("the second time: %s", describe(a))
 	}
 	s, _ = session.Decide(s, query(held(q)))
 	s, _ = session.Decide(s, put(2*q, held(2*q)))
-	if _, a = session.Decide(s, put(2*q, broken(io.EOF))); describe(a) != "wait query" || a.Fresh {
-		t.Errorf("after progress, on a new connection: %s, fresh %v", describe(a), a.Fresh)
+	if _, a = session.Decide(s, put(2*q, broken(io.EOF))); describe(a) != "wait query" {
+		t.Errorf("after progress, on a new connection: %s", describe(a))
 	}
 }
 
@@ -508,8 +510,8 @@ func TestOffsetErrors(t *testing.T) {
 // the error has its target.
 func TestRedirectedStart(t *testing.T) {
 	for _, code := range []string{"302 Found", "308 Permanent Redirect"} {
-		w := newWire(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
-		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
+		w := wiretest.New(t, "HTTP/1.1 "+code+"\nLocation: https://portal.example/login?from=secret\nContent-Length: 0\n\n")
+		r := w.Client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
 		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
 		if want := "start: destination not found: " + code + ": a proxy redirects to https://portal.example"; describe(a) != "ErrNotFound" || a.Err.Error() != want {
 			t.Errorf("%s: %v, want %s", code, a.Err, want)
@@ -520,8 +522,8 @@ func TestRedirectedStart(t *testing.T) {
 // TestMalformedRedirect checks that a redirect to no URL is a redirect. net/http
 // returns an error that has the whole Location.
 func TestMalformedRedirect(t *testing.T) {
-	w := newWire(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secrettest.ID+"\nContent-Length: 0\n\n")
-	r := w.client().Query(t.Context(), w.uri())
+	w := wiretest.New(t, "HTTP/1.1 302 Found\nLocation: http://[::1/"+secrettest.ID+"\nContent-Length: 0\n\n")
+	r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 	if r.Status != 302 || r.Redirect != "a malformed URL" {
 		t.Errorf("%+v, want the redirect", r)
 	}
@@ -535,8 +537,8 @@ func TestMalformedRedirect(t *testing.T) {
 // a session.
 func TestStartWithoutLocation(t *testing.T) {
 	for _, header := range []string{"", "Location: http://[::1\n"} {
-		w := newWire(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
-		r := w.client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
+		w := wiretest.New(t, "HTTP/1.1 200 OK\n"+header+"Content-Length: 0\n\n")
+		r := w.Client().Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, q)
 		_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
 		if describe(a) != "wait begin" || !strings.Contains(a.Err.Error(), "Location header") {
 			t.Errorf("%q: %s, %v, want wait begin", header, describe(a), a.Err)
@@ -584,6 +586,9 @@ func stat(r session.Reply) session.Reply {
 	r.Op = session.OpStat
 	return r
 }
+
+// stranger returns the refusal of a server that is not the service.
+func stranger(code int) session.Reply { return session.Reply{Status: code, Committed: -1} }
 
 func held(n int64) session.Reply { return session.Reply{Status: 308, Committed: n} }
 func status(code int) session.Reply {
@@ -964,10 +969,11 @@ func TestRetryable(t *testing.T) {
 		}
 	}
 	// The success of a delete is 204. Other requests have no such reply.
-	for op, want := range map[session.Op]bool{session.OpDelete: false, session.OpStat: true, session.OpInsert: true} {
-		r := status(204)
-		if r.Op, r.Reached = op, true; r.Retryable() != want {
-			t.Errorf("%s, 204 after the service answered: Retryable() = %v, want %v", op, r.Retryable(), want)
+	c := wiretest.New(t, "HTTP/1.1 204 No Content\n\n").Client()
+	for method, want := range map[string]bool{http.MethodDelete: false, http.MethodGet: true, http.MethodPost: true} {
+		r := c.Do(t.Context(), session.Exchange{Op: "other", Method: method, Path: []string{"x"}})
+		if r.Reached = true; r.Status != 204 || r.Retryable() != want {
+			t.Errorf("%s, %d after the service answered: Retryable() = %v, want %v", method, r.Status, r.Retryable(), want)
 		}
 	}
 }
@@ -988,15 +994,6 @@ func TestNoError(t *testing.T) {
 	_, a := session.Decide(session.State{Size: -1}, query(held(-1)))
 	if errors.Is(a.Err, session.ErrSessionLost) || a.Err.Unwrap() != nil {
 		t.Errorf("%+v is an error", a.Err)
-	}
-}
-
-func TestStepString(t *testing.T) {
-	want := []string{"begin", "send", "finish", "query", "check", "repeat", "inspect", "absent", "done", "fail", "Step(10)"}
-	for i, w := range want {
-		if got := session.Step(i).String(); got != w {
-			t.Errorf("Step(%d) = %q, want %q", i, got, w)
-		}
 	}
 }
 

@@ -5,22 +5,14 @@ import (
 	"io"
 	"sync"
 
-	"gcsup/chunk"
+	"gcsup/internal/lend"
 )
 
 var errStopped = errors.New("the exchange has ended")
 
-// An Interrupter is a body of object data that may wait before it returns bytes, for example for a rate
-// limit. When an exchange has its reply, it calls Interrupt, which ends a Read that waits, and every later
-// Read, with an error. Otherwise an early reply would have to wait, too.
-type Interrupter interface {
-	io.Reader
-	Interrupt()
-}
-
-// interrupt interrupts r if it is an [Interrupter].
+// interrupt calls the method Interrupt of r, if it has one: see [Client.Put].
 func interrupt(r io.Reader) {
-	if i, ok := r.(Interrupter); ok {
+	if i, ok := r.(interface{ Interrupt() }); ok {
 		i.Interrupt()
 	}
 }
@@ -52,7 +44,7 @@ func (b *detachableBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend is the method of a [chunk.Lender]. If the error is nil, the caller must call Return
+// Lend is the method of a [lend.Reader]. If the error is nil, the caller must call Return
 // before it calls another method.
 func (b *detachableBody) Lend(max int) ([]byte, error) {
 	b.mu.Lock()
@@ -60,7 +52,7 @@ func (b *detachableBody) Lend(max int) ([]byte, error) {
 		b.mu.Unlock()
 		return nil, errStopped
 	}
-	p, err := chunk.Lend(b.r, max)
+	p, err := lend.Bytes(b.r, max)
 	if err != nil {
 		b.mu.Unlock()
 		return nil, err

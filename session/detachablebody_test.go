@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gcsup/chunk"
+	"gcsup/internal/lend"
 )
 
 // lending is a reader that lends its memory.
@@ -23,7 +23,7 @@ func (l lending) Lend(max int) ([]byte, error) {
 	return p, nil
 }
 
-var _ chunk.Lender = lending{}
+var _ lend.Reader = lending{}
 
 // TestStopWaitsForLentBytes checks that an exchange does not end while a connection uses the
 // memory of its body, and that it counts these bytes as sent.

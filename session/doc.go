@@ -7,8 +7,7 @@
 //
 // Most programs should use package upload. Use this package to drive a session
 // step by step. Package gcsup/session/state saves uploads, also in your own
-// database. Package gcsup/session/bucket lists objects and reads the settings of
-// a bucket.
+// database.
 //
 // # The two calls
 //
@@ -18,8 +17,8 @@
 //
 // The methods of Client are [Client.Start], [Client.Put], [Client.Query],
 // [Client.Finalize] and [Client.Cancel]. [Client.Insert] uploads a small object
-// in one request. [Client.Stat], [Client.Read] and [Client.Delete] are for one
-// object. None of them loops, waits or retries. Each returns a [Reply], even if no
+// in one request, and [Client.Stat] reads the metadata of one. [Client.Do] makes any
+// other exchange. None of them loops, waits or retries. Each returns a [Reply], even if no
 // reply arrived.
 //
 // # Guarantees

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"strings"
 )
 
@@ -47,8 +47,8 @@ func ParseEncryptionKey(text string) (EncryptionKey, error) {
 // IsZero reports whether there is no key.
 func (k EncryptionKey) IsZero() bool { return k.sum == "" }
 
-// HasSecret reports whether k has the key itself. That of a saved upload has only the
-// SHA-256.
+// HasSecret reports whether k has the key itself. The key of a saved upload has only
+// the SHA-256.
 func (k EncryptionKey) HasSecret() bool { return k.secret != nil }
 
 // WithoutSecret returns k with the SHA-256 only, as in a saved upload.
@@ -57,28 +57,14 @@ func (k EncryptionKey) WithoutSecret() EncryptionKey { return EncryptionKey{sum:
 // SHA256 returns the base64 of the SHA-256 of the key, or "" if there is no key.
 func (k EncryptionKey) SHA256() string { return k.sum }
 
-// Bytes returns the secret: the 32 bytes of the key, or nil if they are not
-// known.
-func (k EncryptionKey) Bytes() []byte {
-	if k.secret == nil {
-		return nil
+// Format writes the SHA-256 of the key instead of the key, whatever the verb.
+func (k EncryptionKey) Format(f fmt.State, _ rune) {
+	text := "[no encryption key]"
+	if !k.IsZero() {
+		text = "[encryption key with SHA-256 " + k.sum + "]"
 	}
-	return []byte(*k.secret)
+	_, _ = io.WriteString(f, text)
 }
-
-// String returns a text with the SHA-256 instead of the secret.
-func (k EncryptionKey) String() string {
-	if k.IsZero() {
-		return "[no encryption key]"
-	}
-	return "[encryption key with SHA-256 " + k.sum + "]"
-}
-
-// Format prints the text of String for every verb and flag.
-func (k EncryptionKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(k.String())) }
-
-// LogValue returns the text of String.
-func (k EncryptionKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // MarshalText returns the SHA-256.
 func (k EncryptionKey) MarshalText() ([]byte, error) { return []byte(k.sum), nil }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -72,7 +73,7 @@ func TestEncryptionKeyHeaders(t *testing.T) {
 	k := testKey(t, 'K')
 	var host string
 	var header http.Header
-	client := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	client := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		host, header = r.URL.Host, r.Header
 		return nil, fmt.Errorf("%s: %w", r.Header.Get("X-Goog-Encryption-Key"), io.EOF)
 	})}, "")

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"gcsup/backoff"
 )
 
 // Wait describes one wait of an upload, for the history in an [Error].
@@ -15,12 +13,6 @@ type Wait struct {
 	Delay time.Duration
 	Cause string // such as "503" or "connection reset by peer"
 }
-
-// PermissionCreate is the permission to create objects.
-const PermissionCreate = "storage.objects.create"
-
-// PermissionDelete is the permission to delete objects, and to replace them.
-const PermissionDelete = "storage.objects.delete"
 
 // Error describes a failed exchange and the progress of the upload. It wraps
 // Kind, a sentinel error of this package, and Err, the cause.
@@ -38,10 +30,6 @@ type Error struct {
 
 	FromService bool // the reply came from Cloud Storage and not from a proxy
 
-	// Permission is the permission for objects that a refusal names, such as
-	// storage.objects.delete; "" if it names none.
-	Permission string
-
 	Since time.Time // ErrRetriesExhausted: when the requests of an upload began to fail; zero in any other error
 
 	// Early means that the driver checked the destination before it sent the last byte,
@@ -58,13 +46,13 @@ type Error struct {
 // attempts.
 func (e *Error) Error() string {
 	if e.Early || e.Op == "" {
-		return e.Text()
+		return e.text()
 	}
-	return string(e.Op) + ": " + e.Text()
+	return string(e.Op) + ": " + e.text()
 }
 
-// Text is Error without the operation, for people who do not know the protocol.
-func (e *Error) Text() string {
+// text is Error without the operation.
+func (e *Error) text() string {
 	if e.Early {
 		return e.Cause()
 	}
@@ -127,26 +115,8 @@ func (e differsError) Error() string {
 
 func (e differsError) Unwrap() error { return e.why }
 
-// Alone reports whether the failure concerns only one upload, and not the service: its
-// session or its parts were lost, or its object was changed too often.
-func (e *Error) Alone() bool {
-	_, differs := e.Err.(differsError)
-	return (e.Status == 404 || e.Status == 410) && e.FromService || differs || backoff.ObjectRateLimit(e.Status, e.Reason, e.Message)
-}
-
-// Protected reports whether the service refused to replace or delete the object at the destination
-// because of a hold or a retention, and not because of a missing permission.
-func (e *Error) Protected() bool {
-	return e.Status == 403 && e.FromService && protects(e.Reason, e.Message)
-}
-
-// Short describes the failure in a few words, for a progress line.
-func (e *Error) Short() string {
-	if e.Status != 0 {
-		return fmt.Sprint(e.Status)
-	}
-	return e.Cause()
-}
+// Differs marks the error for package decide.
+func (e differsError) Differs() {}
 
 // redirectError is a redirect. Its value is the scheme and host of the target.
 type redirectError string
@@ -175,12 +145,12 @@ func (r *Reply) fail(kind error) *Error {
 	case err != nil:
 	case r.Redirect != "":
 		err = redirectError(r.Redirect)
-	case r.fromStranger():
+	case r.FromProxy():
 		err = errStranger
 	case r.Differs:
 		err = differsError{}
 	}
-	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService, Permission: permissionIn(r.Message)}
+	return &Error{Op: r.Op, Status: r.Status, Reason: r.Reason, Message: r.Message, Attempts: 1, Kind: kind, Err: err, FromService: r.FromService}
 }
 
 // Refusal returns the error of a permanent failure. It wraps one of the

@@ -9,7 +9,7 @@ import (
 )
 
 // Sentinel errors, for [errors.Is]. An upload is resumable if the driver keeps its
-// Token, so that the next call for the same source and destination resumes it. Package
+// saved upload, so that the next call for the same source and destination resumes it. Package
 // state has the errors of saved uploads.
 //
 //	sentinel                what happened                                        resumable  what to do
@@ -25,7 +25,7 @@ import (
 //	ErrOutcomeUnknown       the destination may be of another client             [4]        check the object; do not replace it
 //	ErrSessionLost          the session was lost and could not be replaced       no         start over
 //	ErrCanceled             another client canceled the session                  no         start over
-//	ErrChecksum             bytes are not those of the source, or of Spec.CRC32C no         check the source, start over
+//	ErrChecksum             bytes differ from the source, or Spec.CRC32C         no         check the source, start over
 //	ErrUnexpectedData       the server has data that this upload did not send    no         stop the other client, start over
 //	ErrProtocol             replies contradict each other, or refuse the data    [2]        resume once, then start over
 //	ErrURIMismatch          the session URI is of another endpoint or bucket     [3]        use the endpoint of the first run

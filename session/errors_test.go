@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"gcsup/session"
 )
 
 // TestErrorTable checks that errors.go declares all sentinel errors, and that its
@@ -52,22 +50,5 @@ func TestErrorTable(t *testing.T) {
 	}
 	if len(declared) == 0 || !slices.Equal(declared, listed) {
 		t.Errorf("errors.go declares\n%v\nand its table lists\n%v", declared, listed)
-	}
-}
-
-// TestRefusedPermission checks that an Error has the permission that the service names.
-func TestRefusedPermission(t *testing.T) {
-	for message, want := range map[string]string{
-		"me@p.iam.gserviceaccount.com does not have storage.objects.delete access to the Google Cloud Storage object.": session.PermissionDelete,
-		"Permission 'storage.objects.create' denied on resource (or it may not exist).":                                "storage.objects.create",
-		"x lacks storage.objects.delete":          session.PermissionDelete,
-		"the object storage.objects. is not one":  "",
-		"Access denied at storage.googleapis.com": "",
-		"": "",
-	} {
-		r := session.Reply{Op: session.OpInsert, Status: 403, FromService: true, Message: message}
-		if got := r.Refusal().Permission; got != want {
-			t.Errorf("%q: permission %q, want %q", message, got, want)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log"
 
 	"gcsup/chunk"
@@ -30,7 +31,7 @@ func ExampleClient() {
 	fmt.Println(r.Status, r.Committed)
 	r = client.Query(ctx, uri)
 	fmt.Println(r.Status, r.Committed)
-	r = client.Finalize(ctx, uri, chunk.Range{From: r.Committed, To: size}, size, chunk.Update(0, data), bytes.NewReader(data[r.Committed:]))
+	r = client.Finalize(ctx, uri, chunk.Range{From: r.Committed, To: size}, size, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)), bytes.NewReader(data[r.Committed:]))
 	fmt.Println(r.Status, r.Object.Size)
 	fmt.Println(uri)
 	// Output:

@@ -5,22 +5,23 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 )
 
 // Start opens a session for an object of size bytes, or -1 if the size is not
 // known. Reply.URI is the session URI. Start may be repeated: a session without
 // data costs nothing and expires.
 func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
-	body, err := json.Marshal(spec.resource())
+	body, err := spec.Resource()
 	if err != nil {
 		return unsent(OpStart, err)
 	}
@@ -34,11 +35,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 		op: OpStart, method: "POST", url: uploadsURL(c, spec, "resumable"), key: spec.EncryptionKey,
 		header: header, body: bytes.NewReader(body), length: int64(len(body)), content: body,
 		read: func(r *Reply, resp *http.Response) error {
-			r.URI, r.Err = newURI(c, resp.Header.Get("Location"))
-			if errors.Is(r.Err, ErrURIMismatch) {
-				return r.Err
-			}
-			return nil
+			return c.opened(r, resp.Header.Get("Location"))
 		},
 	})
 }
@@ -47,6 +44,11 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 // last bytes of the object. rng.To must be a multiple of [chunk.Granularity]. total
 // is the size of the object, or -1 if it is not known. Put does not read from
 // body after it has returned.
+//
+// A body that may wait before it returns bytes, for example for a rate limit, should
+// have a method Interrupt(). When the exchange has its reply, it calls Interrupt, which
+// must end a Read that waits, and every later Read, with an error. Otherwise an early
+// reply would have to wait, too.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {
 	return send(ctx, c, OpPut, uri, rng, total, nil, body)
 }
@@ -82,9 +84,9 @@ func send(ctx context.Context, c *Client, op Op, uri URI, rng chunk.Range, total
 		"X-GUploader-No-308": "yes",
 	}
 	if crc32c != nil {
-		header["X-Goog-Hash"] = "crc32c=" + chunk.EncodeCRC32C(*crc32c)
+		header["X-Goog-Hash"] = "crc32c=" + checksum.Encode(*crc32c)
 	}
-	r := c.do(ctx, call{op: op, method: "PUT", key: c.key, header: header, body: body, length: rng.Len()}.to(uri, ""))
+	r := c.do(ctx, call{op: op, method: "PUT", key: c.key, header: header, body: body, length: rng.Len(), data: op != OpQuery}.to(uri, ""))
 	r.Sent += rng.From
 	return r
 }
@@ -121,7 +123,7 @@ func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 // https://cloud.google.com/storage/docs/uploading-objects#rest-upload-objects.
 func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint32, data io.Reader) Reply {
 	meta := spec.resource()
-	meta.CRC32C = chunk.EncodeCRC32C(crc32c)
+	meta.CRC32C = checksum.Encode(crc32c)
 	head, err := json.Marshal(meta)
 	if err != nil {
 		return unsent(OpInsert, err)
@@ -140,7 +142,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		op: OpInsert, method: "POST", url: uploadsURL(c, spec, "multipart"), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
 		body:   insertBody{fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}, data},
-		length: int64(len(front)+len(back)) + size, content: head,
+		length: int64(len(front)+len(back)) + size, data: true, content: head,
 	})
 	r.Sent = min(max(r.Sent-int64(len(front)), 0), size)
 	return r
@@ -153,7 +155,8 @@ const jsonType = "application/json; charset=UTF-8"
 func uploadsURL(c *Client, spec Spec, uploadType string) string {
 	// The default projection, noAcl, leaves out the ACL and the owner of the object.
 	// storage.Writer sends full, too.
-	q := spec.withConditions(url.Values{
+	q := spec.Conditions()
+	maps.Copy(q, url.Values{
 		"uploadType": {uploadType}, "name": {spec.Object}, "projection": {"full"},
 		"predefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject},
 	})
@@ -165,7 +168,7 @@ func uploadsURL(c *Client, spec Spec, uploadType string) string {
 // object is not encrypted with spec.EncryptionKey, Stat asks again without the
 // key, and the object in the reply has no CRC32C.
 func (c *Client) Stat(ctx context.Context, spec Spec) Reply {
-	x := onObject(c, OpStat, "GET", spec, url.Values{})
+	x := call{op: OpStat, method: "GET", url: c.url(url.Values{"userProject": {spec.UserProject}}, "storage", "v1", "b", spec.Bucket, "o", spec.Object)}
 	if !spec.EncryptionKey.HasSecret() {
 		return c.do(ctx, x)
 	}
@@ -186,7 +189,7 @@ type insertBody struct {
 	data io.Reader
 }
 
-// Interrupt implements [Interrupter].
+// Interrupt interrupts the data, see [Client.Put].
 func (b insertBody) Interrupt() { interrupt(b.data) }
 
 // fullReader fills the buffer of each Read. net/http writes the result of each Read

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/ownconn"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -129,11 +133,11 @@ User-Agent: Go-http-client/1.1
 
 `},
 	} {
-		w := newWire(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
-		if r := c.do(t.Context(), w.client(), w.uri()); r.Status != 503 {
+		w := wiretest.New(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
+		if r := c.do(t.Context(), w.Client(), uriAt(t, w.Endpoint())); r.Status != 503 {
 			t.Errorf("%s: %+v", c.name, r)
 		}
-		got := w.got()
+		got := w.Got()
 		if len(got) != 1 {
 			t.Errorf("%s: %d requests, want 1", c.name, len(got))
 			continue
@@ -147,14 +151,14 @@ User-Agent: Go-http-client/1.1
 // TestInsertRequest compares the bytes of an Insert, whose boundary is random.
 func TestInsertRequest(t *testing.T) {
 	for _, data := range []string{"", "b", strings.Repeat("x", 3*q)} {
-		w := newWire(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
+		w := wiretest.New(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
 		generation := int64(0)
 		spec := session.Spec{Bucket: "bucket", Object: "object", ContentType: "text/plain", IfGenerationMatch: &generation}
-		r := w.client().Insert(t.Context(), spec, int64(len(data)), 0x01020304, strings.NewReader(data))
+		r := w.Client().Insert(t.Context(), spec, int64(len(data)), 0x01020304, strings.NewReader(data))
 		if r.Op != session.OpInsert || r.Status != 503 || r.Sent != int64(len(data)) {
 			t.Errorf("%d bytes: %+v", len(data), r)
 		}
-		got := w.got()[0]
+		got := w.Got()[0]
 		_, boundary, _ := strings.Cut(got, "boundary=")
 		boundary, _, _ = strings.Cut(boundary, "\n")
 		body := fmt.Sprintf(`--%[1]s
@@ -183,15 +187,15 @@ Content-Type: multipart/related; boundary=%s
 // TestPutOfNothing checks that a Put without bytes is not sent. It would
 // finalize the object without a checksum.
 func TestPutOfNothing(t *testing.T) {
-	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
+	w := wiretest.New(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	for _, total := range []int64{-1, 0, q} {
-		r := w.client().Put(t.Context(), w.uri(), chunk.Range{From: q, To: q}, total, strings.NewReader(""))
+		r := w.Client().Put(t.Context(), uriAt(t, w.Endpoint()), chunk.Range{From: q, To: q}, total, strings.NewReader(""))
 		_, a := session.Decide(session.State{Size: -1}, r)
 		if !errors.Is(r.Err, session.ErrInvalid) || describe(a) != "ErrInvalid" {
 			t.Errorf("total %d: %+v, %s, want ErrInvalid", total, r, describe(a))
 		}
 	}
-	if got := w.got(); len(got) != 0 {
+	if got := w.Got(); len(got) != 0 {
 		t.Errorf("sent\n%s", got[0])
 	}
 }
@@ -199,8 +203,8 @@ func TestPutOfNothing(t *testing.T) {
 // TestBodyTooShort checks that a Put whose body is shorter than its range fails
 // and does not hang.
 func TestBodyTooShort(t *testing.T) {
-	w := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
-	r := w.client().Put(t.Context(), w.uri(), chunk.Range{From: q, To: 2 * q}, -1, strings.NewReader("short"))
+	w := wiretest.New(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
+	r := w.Client().Put(t.Context(), uriAt(t, w.Endpoint()), chunk.Range{From: q, To: 2 * q}, -1, strings.NewReader("short"))
 	if r.Status != 0 || r.Err == nil || r.Sent != q+5 {
 		t.Errorf("%+v, want no reply, and 5 bytes sent", r)
 	}
@@ -229,7 +233,7 @@ func TestEarlyReply(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	endpoint := "http://" + listener.Addr().String()
-	client := newClient(t, &http.Client{Transport: transport}, endpoint)
+	client := wiretest.NewClient(t, &http.Client{Transport: transport}, endpoint)
 	body := &countingBody{}
 	r := client.Put(t.Context(), uriAt(t, endpoint), chunk.Range{From: 0, To: length}, -1, body)
 	read := body.n.Load()
@@ -268,11 +272,11 @@ func (b *countingBody) Read(p []byte) (int, error) {
 // the driver can distinguish a stall from a cancellation by the user.
 func TestContextCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	w := newWireFunc(t, func(c net.Conn, _ string) {
+	w := wiretest.NewFunc(t, func(c net.Conn, _ string) {
 		cancel(session.ErrStalled)
 		_, _ = io.Copy(io.Discard, c) // until the client hangs up
 	})
-	r := w.client().Query(ctx, w.uri())
+	r := w.Client().Query(ctx, uriAt(t, w.Endpoint()))
 	if r.Status != 0 || !errors.Is(r.Err, session.ErrStalled) || !r.Retryable() {
 		t.Errorf("%+v, want ErrStalled", r)
 	}
@@ -281,30 +285,27 @@ func TestContextCause(t *testing.T) {
 // TestTransportThatCancels checks that a transport which cancels a request for its own
 // reasons is a failure of the network: the context of the upload is not done.
 func TestTransportThatCancels(t *testing.T) {
-	hc := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+	hc := &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("another request ended the dial: %w", context.Canceled)
 	})}
-	r := newClient(t, hc, "").Query(t.Context(), uriAt(t, session.DefaultEndpoint))
+	r := wiretest.NewClient(t, hc, "").Query(t.Context(), uriAt(t, session.DefaultEndpoint))
 	_, a := session.Decide(session.State{Size: q, Replayable: true}, r)
 	if describe(a) != "wait query" || errors.Is(r.Err, context.Canceled) || r.Err.Error() != "another request ended the dial: context canceled" {
 		t.Errorf("%s after %v, want wait query", describe(a), r.Err)
 	}
 	// At first contact too.
 	spec := session.Spec{Bucket: "bucket", Object: "object"}
-	if r := newClient(t, hc, "").Start(t.Context(), spec, q); !r.Retryable() {
+	if r := wiretest.NewClient(t, hc, "").Start(t.Context(), spec, q); !r.Retryable() {
 		t.Errorf("start: %+v, want a retry", r)
 	}
 	// And while the reply arrives.
-	hc.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+	hc.Transport = wiretest.RoundTrip(func(req *http.Request) (*http.Response, error) {
 		body := io.MultiReader(strings.NewReader(`{"items":[`), iotest.ErrReader(fmt.Errorf("stream: %w", context.Canceled)))
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), Request: req}, nil
 	})
-	c := newClient(t, hc, "")
-	_, read := c.Read(t.Context(), spec, 0)
-	get := c.Get(t.Context(), session.OpBucket, nil, []string{"b", "bucket"}, func(_ *session.Reply, body io.Reader) error {
-		_, err := io.ReadAll(body)
-		return err
-	})
+	c := wiretest.NewClient(t, hc, "")
+	_, read := bucket.Read(t.Context(), c, spec, 0)
+	_, get := bucket.ReadConfig(t.Context(), c, "bucket", "")
 	for name, r := range map[string]session.Reply{"read": read, "get": get} {
 		if r.Status != 0 || !r.Retryable() || errors.Is(r.Err, context.Canceled) {
 			t.Errorf("%s: %+v, want a retry", name, r)
@@ -316,12 +317,12 @@ func TestTransportThatCancels(t *testing.T) {
 // context ends while the body arrives.
 func TestStallInTheReply(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	w := newWireFunc(t, func(c net.Conn, _ string) {
+	w := wiretest.NewFunc(t, func(c net.Conn, _ string) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"size\":\"5\"")
 		cancel(session.ErrStalled)
 		_, _ = io.Copy(io.Discard, c)
 	})
-	r := w.client().Query(ctx, w.uri())
+	r := w.Client().Query(ctx, uriAt(t, w.Endpoint()))
 	if r.Status != 200 && r.Err == nil || r.Object != nil {
 		t.Errorf("%+v, want no object", r)
 	}
@@ -330,10 +331,10 @@ func TestStallInTheReply(t *testing.T) {
 // TestRedirectsAreNotFollowed checks that a redirect is returned as a reply and
 // not followed, so that no data is sent to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	elsewhere := newWire(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
+	elsewhere := wiretest.New(t, "HTTP/1.1 200 OK\nContent-Length: 0\n\n")
 	for _, code := range []int{301, 302, 303, 307, 308} {
-		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Moved\nLocation: %s/there\nContent-Length: 0\n\n", code, elsewhere.endpoint()))
-		uri, c := w.uri(), w.client()
+		w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 %d Moved\nLocation: %s/there\nContent-Length: 0\n\n", code, elsewhere.Endpoint()))
+		uri, c := uriAt(t, w.Endpoint()), w.Client()
 		for name, r := range map[string]session.Reply{
 			"put":      c.Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes")),
 			"finalize": c.Finalize(t.Context(), uri, chunk.Range{To: 5}, 5, 1, bytes.NewReader([]byte("bytes"))),
@@ -348,7 +349,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			}
 		}
 	}
-	if got := elsewhere.got(); len(got) != 0 {
+	if got := elsewhere.Got(); len(got) != 0 {
 		t.Errorf("followed to another host:\n%s", got[0])
 	}
 }
@@ -358,7 +359,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestCallersClientIsLeftAlone(t *testing.T) {
 	policy := func(*http.Request, []*http.Request) error { return nil }
 	hc := &http.Client{CheckRedirect: policy}
-	newClient(t, hc, "")
+	wiretest.NewClient(t, hc, "")
 	if hc.CheckRedirect(nil, nil) != nil || hc.Transport != nil {
 		t.Error("NewClient changed the http.Client that it was given")
 	}
@@ -425,7 +426,7 @@ func TestLocation(t *testing.T) {
 	} {
 		for _, code := range []int{200, 201} {
 			var host string
-			w := newWireFunc(t, func(conn net.Conn, request string) {
+			w := wiretest.NewFunc(t, func(conn net.Conn, request string) {
 				reply := fmt.Sprintf("HTTP/1.1 %d OK\nConnection: close\n%sContent-Length: 0\n\n", code, c.location)
 				if !strings.HasPrefix(request, "POST") {
 					reply = "HTTP/1.1 308 Resume Incomplete\nContent-Length: 0\n\n"
@@ -433,8 +434,8 @@ func TestLocation(t *testing.T) {
 				reply = strings.ReplaceAll(reply, "HOST", host)
 				_, _ = io.WriteString(conn, strings.ReplaceAll(reply, "\n", "\r\n"))
 			})
-			host = w.listener.Addr().String()
-			client := w.client()
+			host = strings.TrimPrefix(w.Endpoint(), "http://")
+			client := w.Client()
 			r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5)
 			if r.Err != nil && (strings.Contains(r.Err.Error(), secrettest.ID) || strings.Contains(r.Err.Error(), "word")) {
 				t.Errorf("%s: %v: contains a secret", c.name, r.Err)
@@ -454,7 +455,7 @@ func TestLocation(t *testing.T) {
 					continue
 				}
 				client.Query(t.Context(), r.URI)
-				if got := w.got(); !strings.HasPrefix(got[1], "PUT "+c.want+" HTTP/1.1\n") {
+				if got := w.Got(); !strings.HasPrefix(got[1], "PUT "+c.want+" HTTP/1.1\n") {
 					t.Errorf("%s: the query is\n%s, want it at %s", c.name, got[1], c.want)
 				}
 			}
@@ -471,8 +472,8 @@ func TestLocationOfTheSameHost(t *testing.T) {
 		{"http://localhost", "http://localhost:80" + secrettest.Path},
 		{"http://[::1]:8080", "http://[::1]:8080" + secrettest.Path},
 	} {
-		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-			return response(200, http.Header{"Location": {c.location}}, ""), nil
+		client := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
+			return wiretest.Response(200, http.Header{"Location": {c.location}}, ""), nil
 		})}, c.endpoint)
 		if r := client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, -1); r.Err != nil || r.URI.IsZero() {
 			t.Errorf("endpoint %s, Location at %s: %v", c.endpoint, c.location, r.Err)
@@ -512,7 +513,7 @@ func TestConnectionIsReused(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	endpoint := "http://" + listener.Addr().String()
-	client, uri := newClient(t, &http.Client{Transport: transport}, endpoint), uriAt(t, endpoint)
+	client, uri := wiretest.NewClient(t, &http.Client{Transport: transport}, endpoint), uriAt(t, endpoint)
 	for range 5 {
 		client.Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
 		client.Query(t.Context(), uri)
@@ -521,7 +522,7 @@ func TestConnectionIsReused(t *testing.T) {
 		t.Errorf("%d connections for 10 exchanges, want 1", n)
 	}
 	for range 5 {
-		client.WithoutKeepAlive().Put(t.Context(), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
+		client.Put(ownconn.With(t.Context()), uri, chunk.Range{To: 5}, -1, strings.NewReader("bytes"))
 		client.Query(t.Context(), uri) // leaves an idle connection
 	}
 	if n := connections.Load(); n != 11 {
@@ -529,10 +530,36 @@ func TestConnectionIsReused(t *testing.T) {
 	}
 	// A GET closes no connections that other uploads use. It replaces its own.
 	for range 5 {
-		client.WithoutKeepAlive().Stat(t.Context(), session.Spec{Bucket: "bucket", Object: "object"})
+		client.Stat(ownconn.With(t.Context()), session.Spec{Bucket: "bucket", Object: "object"})
 		client.Query(t.Context(), uri)
 	}
 	if n := connections.Load(); n != 16 {
 		t.Errorf("%d connections for 10 more exchanges, want 5", n-11)
+	}
+}
+
+// dying is a transport whose connection was used before, and is broken.
+type dying struct{ reused, closed bool }
+
+func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Reused: d.reused})
+	return nil, io.EOF
+}
+
+func (d *dying) CloseIdleConnections() { d.closed = true }
+
+// TestIdleConnectionsAreClosed checks that a client whose data failed on a reused connection closes the
+// idle ones, which are probably broken, too.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	for _, reused := range []bool{false, true} {
+		transport := &dying{reused: reused}
+		c := wiretest.NewClient(t, &http.Client{Transport: transport}, "")
+		c.Query(t.Context(), freshURI(t))
+		if transport.closed {
+			t.Errorf("reused %v: a query closes idle connections", reused)
+		}
+		if c.Put(t.Context(), freshURI(t), chunk.Range{To: 5}, -1, strings.NewReader("bytes")); transport.closed != reused {
+			t.Errorf("reused %v: the idle connections are closed: %v", reused, transport.closed)
+		}
 	}
 }

@@ -7,9 +7,6 @@ const MaxRestarts = maxRestarts
 // confirmed.
 func Destructive(s State, r Reply) bool { return s.destructive(&r) != 0 }
 
-// NoUpload reports whether the multipart upload of a request does not exist.
-func NoUpload(r Reply) bool { return r.noUpload() }
-
 // Merged returns s with the first of all doubts that have the same effect on later decisions. The
 // error of an action may still name another status.
 func (s State) Merged() State {
@@ -23,3 +20,6 @@ func (s State) Merged() State {
 	s.doubt = d
 	return s
 }
+
+// Bytes returns the secret of k.
+func (k EncryptionKey) Bytes() []byte { return []byte(*k.secret) }

@@ -5,6 +5,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"gcsup/internal/objectmeta"
 )
 
 // WithHeader returns a client that adds header to every request, for example
@@ -20,7 +22,8 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 		if reservedHeader(name) {
 			return nil, invalid("the header %s is set by the protocol or by the HTTP client", name)
 		}
-		if name == "" || strings.ContainsFunc(name, notToken) || strings.ContainsFunc(strings.Join(values, ""), isControl) {
+		// Check both first: the error of net/http would look like one that is worth a retry.
+		if name == "" || strings.ContainsFunc(name, objectmeta.NotToken) || strings.ContainsFunc(strings.Join(values, ""), isControl) {
 			return nil, invalid("the header %q cannot be sent", name)
 		}
 		own.header[name] = append([]string(nil), values...)
@@ -28,15 +31,7 @@ func (c *Client) WithHeader(header http.Header) (*Client, error) {
 	return &own, nil
 }
 
-// notToken reports whether net/http refuses a header name with r, and isControl
-// whether it refuses a value with r. Check both first: the error of the request would
-// look like one that is worth a retry.
-// https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2
-func notToken(r rune) bool {
-	letter := 'a' <= r|0x20 && r|0x20 <= 'z' && r < 0x80
-	return !letter && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-}
-
+// isControl reports whether net/http refuses the value of a header with r.
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // reservedHeader reports whether a caller may not set a header, whose name is in

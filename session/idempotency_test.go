@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -15,12 +18,12 @@ import (
 // request has the same one, and that another request has another one.
 func TestWithIntention(t *testing.T) {
 	var token string
-	client := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	client := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		if len(r.Header.Values("X-Goog-Gcs-Idempotency-Token")) > 1 {
 			t.Errorf("%s %s has %d tokens", r.Method, r.URL, len(r.Header.Values("X-Goog-Gcs-Idempotency-Token")))
 		}
 		token = r.Header.Get("X-Goog-Gcs-Idempotency-Token")
-		return response(404, http.Header{}, ""), nil
+		return wiretest.Response(404, http.Header{}, ""), nil
 	})}, session.DefaultEndpoint)
 	spec, other := session.Spec{Bucket: "bucket", Object: "object"}, session.Spec{Bucket: "bucket", Object: "other"}
 	guarded, described, encrypted := spec, spec, spec
@@ -31,12 +34,12 @@ func TestWithIntention(t *testing.T) {
 	}
 	encrypted.EncryptionKey = key
 	uri := freshURI(t)
-	another := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-		return response(200, http.Header{"Location": {session.DefaultEndpoint + secrettest.Path + "-2"}}, ""), nil
+	another := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
+		return wiretest.Response(200, http.Header{"Location": {session.DefaultEndpoint + secrettest.Path + "-2"}}, ""), nil
 	})}, session.DefaultEndpoint).Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, -1).URI
 	rng := func(from, to int64) chunk.Range { return chunk.Range{From: from, To: to} }
 	body := func(n int) *strings.Reader { return strings.NewReader(strings.Repeat("x", n)) }
-	parts := []session.Component{{Name: "a", Generation: 1}, {Name: "b", Generation: 2}}
+	parts := []bucket.Component{{Name: "a", Generation: 1}, {Name: "b", Generation: 2}}
 	ctx := t.Context()
 
 	type request struct {
@@ -62,12 +65,12 @@ func TestWithIntention(t *testing.T) {
 		{"insert with a precondition", func(c *session.Client) { c.Insert(ctx, guarded, 5, 1, body(5)) }},
 		{"insert with other metadata", func(c *session.Client) { c.Insert(ctx, described, 5, 1, body(5)) }},
 		{"insert with a key", func(c *session.Client) { c.Insert(ctx, encrypted, 5, 1, body(5)) }},
-		{"compose", func(c *session.Client) { c.Compose(ctx, spec, parts, 1, false) }},
-		{"compose of other objects", func(c *session.Client) { c.Compose(ctx, spec, parts[:1], 1, false) }},
-		{"compose that deletes", func(c *session.Client) { c.Compose(ctx, spec, parts, 1, true) }},
-		{"delete", func(c *session.Client) { c.Delete(ctx, spec) }},
-		{"delete of a generation", func(c *session.Client) { c.DeleteGeneration(ctx, spec, 1) }},
-		{"delete of another generation", func(c *session.Client) { c.DeleteGeneration(ctx, spec, 2) }},
+		{"compose", func(c *session.Client) { bucket.Compose(ctx, c, spec, parts, 1, false) }},
+		{"compose of other objects", func(c *session.Client) { bucket.Compose(ctx, c, spec, parts[:1], 1, false) }},
+		{"compose that deletes", func(c *session.Client) { bucket.Compose(ctx, c, spec, parts, 1, true) }},
+		{"delete", func(c *session.Client) { bucket.Delete(ctx, c, spec) }},
+		{"delete of a generation", func(c *session.Client) { bucket.DeleteGeneration(ctx, c, spec, 1) }},
+		{"delete of another generation", func(c *session.Client) { bucket.DeleteGeneration(ctx, c, spec, 2) }},
 	}
 	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]string{}
@@ -93,9 +96,9 @@ func TestWithIntention(t *testing.T) {
 	for _, read := range []request{
 		{"query", func(c *session.Client) { c.Query(ctx, uri) }},
 		{"stat", func(c *session.Client) { c.Stat(ctx, spec) }},
-		{"read", func(c *session.Client) { c.Read(ctx, spec, 0) }},
-		{"get", func(c *session.Client) { c.Get(ctx, session.OpBucket, nil, []string{"b", "bucket"}, nil) }},
-		{"start of a multipart upload", func(c *session.Client) { c.StartMultipart(ctx, spec) }},
+		{"read", func(c *session.Client) { bucket.Read(ctx, c, spec, 0) }},
+		{"get", func(c *session.Client) { bucket.ReadConfig(ctx, c, "bucket", "") }},
+		{"start of a multipart upload", func(c *session.Client) { multipart.Start(ctx, c, spec) }},
 	} {
 		if read.make(client.WithIntention("first")); token != "" {
 			t.Errorf("%s has the token %q", read.name, token)

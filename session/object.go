@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/objectmeta"
 )
 
 // Object is the metadata of a finalized object: all that the service returned. A
 // field that the reply does not have is zero. The reply to an upload has all fields.
 // It has the ACL and the owner only if the bucket has no uniform bucket-level access.
 // After a lost reply, the metadata is read with a GET. It has no ACL and no owner,
-// because they would need another permission. Page of package bucket lists the fields of a
-// listing.
+// because they would need another permission.
 //
 // The fields have the names of the corresponding fields of storage.ObjectAttrs in
 // cloud.google.com/go/storage. In JSON they have the names of the JSON API, if it has them.
@@ -64,12 +64,12 @@ type Object struct {
 	HardDeleteTime      time.Time `json:"hardDeleteTime,omitzero"`
 	RestoreToken        string    `json:"restoreToken,omitempty"` // of a soft-deleted object in a bucket with a hierarchical namespace
 
-	// FileModTime is the modification time of the source in whole seconds, from FileModTimeKey. It is
+	// FileModTime is the modification time of the source in whole seconds, from its custom metadata. It is
 	// zero if the object or the reply does not have it.
 	FileModTime time.Time `json:"fileModTime,omitzero"`
 
 	// Gzip reports that the object is a file that was uploaded with Spec.Gzip:
-	// its content encoding is gzip, and it has UncompressedSizeKey.
+	// its content encoding is gzip, and its custom metadata has the size of the file.
 	Gzip             bool  `json:"gzip,omitempty"`
 	UncompressedSize int64 `json:"uncompressedSize,omitempty"` // of that file; 0 without Gzip
 }
@@ -119,18 +119,6 @@ func decodeObject(body []byte) (r objectResource, ok bool) {
 	return r, true
 }
 
-// SetGzip sets Gzip and UncompressedSize. size is the value of
-// UncompressedSizeKey.
-func (o *Object) SetGzip(contentEncoding, size string) {
-	o.Gzip, o.UncompressedSize = false, 0
-	if contentEncoding != gzipEncoding {
-		return
-	}
-	if n, err := strconv.ParseInt(size, 10, 64); err == nil && n >= 0 {
-		o.Gzip, o.UncompressedSize = true, n
-	}
-}
-
 // parseObject parses an Object resource. It returns nil for anything else: an
 // empty or truncated body, HTML, or JSON without a size. If JSON has a
 // generation and a checksum, a missing size is 0, because Google's test bench
@@ -142,8 +130,8 @@ func parseObject(body []byte) *Object {
 	}
 	o := &r.Object
 	o.Owner, o.CustomerKeySHA256 = r.Owner.Entity, r.Encryption.KeySHA256
-	o.FileModTime = ParseFileModTime(r.Metadata[FileModTimeKey])
-	o.SetGzip(r.ContentEncoding, r.Metadata[UncompressedSizeKey])
+	o.FileModTime = objectmeta.ParseFileModTime(r.Metadata[objectmeta.FileModTime])
+	o.UncompressedSize, o.Gzip = objectmeta.ParseGzip(r.ContentEncoding, r.Metadata[objectmeta.UncompressedSize])
 	if r.Retention != nil {
 		o.Retention = &Retention{Mode: r.Retention.Mode, RetainUntil: r.Retention.RetainUntilTime}
 	}
@@ -159,7 +147,7 @@ func parseObject(body []byte) *Object {
 	if r.ComponentCount != "" { // only a composed object has one
 		o.ComponentCount, _ = r.ComponentCount.Int64()
 	}
-	o.CRC32C, err = chunk.DecodeCRC32C(r.CRC32C)
+	o.CRC32C, err = checksum.Decode(r.CRC32C)
 	o.HasCRC32C = err == nil
 	return o
 }
@@ -178,33 +166,6 @@ func objectFromHeaders(h http.Header) *Object {
 	}
 	o := &Object{Generation: generation, Size: size}
 	o.Metageneration, _ = strconv.ParseInt(h.Get("X-Goog-Metageneration"), 10, 64)
-	o.CRC32C, o.HasCRC32C = hashHeader(h, "X-Goog-Hash")
+	o.CRC32C, o.HasCRC32C = objectmeta.CRC32C(h, "X-Goog-Hash")
 	return o
-}
-
-// hashHeader returns the crc32c of a header such as X-Goog-Hash, which may have
-// several hashes in one or more lines.
-func hashHeader(h http.Header, key string) (uint32, bool) {
-	for _, line := range h.Values(key) {
-		for part := range strings.SplitSeq(line, ",") {
-			if value, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {
-				crc, err := chunk.DecodeCRC32C(value)
-				return crc, err == nil
-			}
-		}
-	}
-	return 0, false
-}
-
-// ParseFileModTime parses the value of FileModTimeKey. It returns the zero time
-// for any other text.
-func ParseFileModTime(text string) time.Time {
-	if text == "" { // the usual case, and an error would be allocated
-		return time.Time{}
-	}
-	seconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
 }

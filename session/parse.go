@@ -4,14 +4,16 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
-	"gcsup/backoff"
-	"gcsup/session/internal/oneline"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"gcsup/backoff"
+	"gcsup/internal/objectmeta"
+	"gcsup/session/internal/oneline"
 )
 
 const (
@@ -38,10 +40,11 @@ func (x *call) parseReply(scrub func(string) string, resp *http.Response) Reply 
 			r.Status, r.Err = 0, err
 		}
 	case x.readError != nil:
-		x.readError(&r, scrub, resp)
+		reason, message := x.readError(resp.Body)
+		r.setError(scrub, resp, reason != "", reason, message)
 	case r.Status == 308:
 		r.Committed = parseRange(resp.Header.Get("Range"))
-		if crc, ok := hashHeader(resp.Header, "X-Goog-Running-Hash"); ok {
+		if crc, ok := objectmeta.CRC32C(resp.Header, "X-Goog-Running-Hash"); ok {
 			r.RunningCRC32C = &crc
 		}
 		if sum, err := hex.DecodeString(resp.Header.Get("X-Range-Md5")); err == nil && len(sum) == md5.Size {

@@ -1,17 +1,11 @@
 package session
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 )
-
-// Conditional reports whether a precondition is set.
-func (s Spec) Conditional() bool {
-	return cmp.Or(s.IfGenerationMatch, s.IfGenerationNotMatch, s.IfMetagenerationMatch, s.IfMetagenerationNotMatch) != nil
-}
 
 // condition is a precondition with its names in a message and in a request.
 type condition struct {
@@ -89,8 +83,9 @@ func (s Spec) Unmet(o *Object) error {
 	return &Error{Op: OpStat, Status: http.StatusPreconditionFailed, Kind: ErrPrecondition, Err: errors.Join(errs...), Early: true, Existing: o}
 }
 
-// withConditions returns the parameters q of a request with those of the preconditions.
-func (s Spec) withConditions(q url.Values) url.Values {
+// Conditions returns the preconditions as parameters of a request of the JSON API.
+func (s Spec) Conditions() url.Values {
+	q := url.Values{}
 	for _, c := range s.conditions() {
 		if c.value != nil {
 			q.Set(c.parameter, number(c.value))

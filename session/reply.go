@@ -26,8 +26,9 @@ type Reply struct {
 	Unmet   bool // stat: Object, or its absence, does not meet the preconditions of the caller
 	Reached bool // the service answered an earlier request, perhaps of another upload
 
-	// Differs reports that the checksum of a 308 is not that of the source, or that the object or the
-	// answer is not what is known. Client sets it for a part whose reply has another checksum, or none.
+	// Differs reports that the checksum in a 308 is not the checksum of the source, or that the
+	// object or the reply contradicts what is known. Client sets it for a part whose reply has
+	// another checksum, or none.
 	Differs bool
 
 	FromService bool // the error is from Cloud Storage and not from a proxy
@@ -45,16 +46,13 @@ type Reply struct {
 	// is none. The service never redirects, so that the redirect is from a
 	// proxy.
 	Redirect string
+
+	deletes bool // the request was a DELETE
 }
 
-// Lost reports that no reply arrived.
-func (r *Reply) Lost() bool { return r.Status == 0 }
-
-// Held returns the committed offset that the reply reports for an open session; -1 if the
-// reply has no Range header. ok is false for any other reply.
-func (r *Reply) Held() (committed int64, ok bool) {
-	return r.Committed, r.Status == 308 && r.Redirect == ""
-}
+// Open reports whether the reply shows that the session is open. Committed is then its
+// committed offset; -1 if the reply has no Range header.
+func (r *Reply) Open() bool { return r.Status == 308 && r.Redirect == "" }
 
 // Canceled reports whether the reply to a Cancel means that the session does
 // not exist: 499 is success, and a session that was lost need not be canceled.

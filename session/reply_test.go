@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gcsup/internal/objectmeta"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -48,8 +50,8 @@ func TestOpenReplies(t *testing.T) {
 		{"Range: bytes=0-0x9\n", -1},
 	} {
 		for _, shape := range []string{plain, overridden} {
-			w := newWire(t, fmt.Sprintf(shape, c.header))
-			r := w.client().Query(t.Context(), w.uri())
+			w := wiretest.New(t, fmt.Sprintf(shape, c.header))
+			r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 			if r.Status != 308 || r.Committed != c.want || r.Err != nil {
 				t.Errorf("%q: status %d, committed %d, want 308, %d", c.header, r.Status, r.Committed, c.want)
 			}
@@ -59,8 +61,8 @@ func TestOpenReplies(t *testing.T) {
 
 // TestOpenReplyWithBody checks that an unexpected body is ignored.
 func TestOpenReplyWithBody(t *testing.T) {
-	w := newWire(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-9\nContent-Length: 1000\n\ncut")
-	if r := w.client().Query(t.Context(), w.uri()); r.Status != 308 || r.Committed != 10 {
+	w := wiretest.New(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-9\nContent-Length: 1000\n\ncut")
+	if r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint())); r.Status != 308 || r.Committed != 10 {
 		t.Errorf("%+v, want 308 with 10 bytes", r)
 	}
 }
@@ -84,8 +86,8 @@ func TestHashesOfCommittedBytes(t *testing.T) {
 		{fmt.Sprintf("X-Range-MD5: %x\n", sum[1:]), nil, false},
 		{"X-Range-MD5: zz\n", nil, false},
 	} {
-		w := newWire(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-5\n"+c.header+"Content-Length: 0\n\n")
-		r := w.client().Query(t.Context(), w.uri())
+		w := wiretest.New(t, "HTTP/1.1 308 Resume Incomplete\nRange: bytes=0-5\n"+c.header+"Content-Length: 0\n\n")
+		r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 		if !reflect.DeepEqual(r.RunningCRC32C, c.crc) {
 			t.Errorf("%q: CRC32C %v, want %v", c.header, r.RunningCRC32C, c.crc)
 		}
@@ -138,8 +140,8 @@ func TestFinishedReplies(t *testing.T) {
 		{"another override", "X-HTTP-Status-Code-Override: 404\n" + json(resource), object},
 	} {
 		for _, code := range []int{200, 201} {
-			w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%s", code, c.rest))
-			r := w.client().Query(t.Context(), w.uri())
+			w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%s", code, c.rest))
+			r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 			if r.Status != code || r.Err != nil || r.Committed != -1 {
 				t.Errorf("%s: %+v, want status %d", c.name, r, code)
 			}
@@ -177,14 +179,14 @@ func TestRefusals(t *testing.T) {
 		{"control characters", "text/plain", "\x1b[31mred\r\n\ttab\x7f", 500, "", "[31mred tab", 0},
 		{"499", "", "", 499, "", "", 0},
 	} {
-		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\nContent-Type: %s\nContent-Length: %d\n\n", c.code, c.contentType, len(c.body))+c.body)
+		w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 %d Whatever\nContent-Type: %s\nContent-Length: %d\n\n", c.code, c.contentType, len(c.body))+c.body)
 		if strings.Contains(c.body, "\n") && c.code != 403 {
 			body := c.body
-			w = newWireFunc(t, func(conn net.Conn, _ string) {
+			w = wiretest.NewFunc(t, func(conn net.Conn, _ string) {
 				_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d Whatever\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", c.code, c.contentType, len(body), body)
 			})
 		}
-		r := w.client().Query(t.Context(), w.uri())
+		r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 		if r.Status != c.code || r.Reason != c.reason || r.Message != c.message || r.Inner != c.inner || r.Err != nil {
 			t.Errorf("%s: status %d, reason %q, message %q, inner %d, want %d, %q, %q, %d", c.name, r.Status, r.Reason, r.Message, r.Inner, c.code, c.reason, c.message, c.inner)
 		}
@@ -215,11 +217,11 @@ func TestRefusalsThatEchoASecret(t *testing.T) {
 		echoes[fmt.Sprintf("the key, after %d characters", n)] = strings.Repeat("x", n) + key
 	}
 	body := ""
-	client := newClient(t, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	client := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.Method == "POST" && body == "" {
-			return response(200, http.Header{"Location": {session.DefaultEndpoint + path}}, ""), nil
+			return wiretest.Response(200, http.Header{"Location": {session.DefaultEndpoint + path}}, ""), nil
 		}
-		return response(503, http.Header{"Content-Type": {"text/plain"}}, body), nil
+		return wiretest.Response(503, http.Header{"Content-Type": {"text/plain"}}, body), nil
 	})}, session.DefaultEndpoint)
 	spec := session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}
 	uri := client.Start(t.Context(), spec, -1).URI
@@ -248,10 +250,10 @@ func TestEndlessBody(t *testing.T) {
 		max    int
 	}{{"503 Busy", 128 << 10}, {"200 OK", 2 << 20}, {"308 Resume Incomplete\r\nRange: bytes=0-9", 128 << 10}} {
 		read := 0
-		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		client := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
 			var code int
 			_, _ = fmt.Sscan(c.status, &code)
-			resp := response(code, http.Header{"Range": {"bytes=0-9"}}, "")
+			resp := wiretest.Response(code, http.Header{"Range": {"bytes=0-9"}}, "")
 			resp.ContentLength = -1
 			resp.Body = io.NopCloser(readFunc(func(p []byte) (int, error) {
 				for i := range p {
@@ -290,8 +292,8 @@ func TestRetryAfterHeader(t *testing.T) {
 		{"Retry-After: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat) + "\n", time.Minute, time.Hour}, // even if the test is slow
 		{"Retry-After: " + time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat) + "\n", 0, 0},
 	} {
-		w := newWire(t, "HTTP/1.1 503 Busy\n"+c.header+"Content-Length: 0\n\n")
-		r := w.client().Query(t.Context(), w.uri())
+		w := wiretest.New(t, "HTTP/1.1 503 Busy\n"+c.header+"Content-Length: 0\n\n")
+		r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 		if r.Status != 503 || r.RetryAfter < c.min || r.RetryAfter > c.max {
 			t.Errorf("%q: %v, want %v to %v", c.header, r.RetryAfter, c.min, c.max)
 		}
@@ -309,45 +311,13 @@ func TestCanceled(t *testing.T) {
 		{404, "", false}, {410, "", false}, // of something on the way
 		{204, "", false}, {200, marked, false}, {401, marked, false}, {503, marked, false},
 	} {
-		w := newWire(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%sContent-Length: 0\n\n", c.code, c.header))
-		if r := w.client().Cancel(t.Context(), w.uri()); c.code != 204 && r.Status != c.code || r.Canceled() != c.want {
+		w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 %d Whatever\n%sContent-Length: 0\n\n", c.code, c.header))
+		if r := w.Client().Cancel(t.Context(), uriAt(t, w.Endpoint())); c.code != 204 && r.Status != c.code || r.Canceled() != c.want {
 			t.Errorf("%d %q: %+v: Canceled() = %v, want %v", c.code, c.header, r, r.Canceled(), c.want)
 		}
 	}
 	if (session.Reply{Op: session.OpCancel}).Canceled() {
 		t.Error("Canceled() without a reply = true, want false")
-	}
-}
-
-// TestErrorProtected checks which refusals are about a hold or a retention of the object.
-func TestErrorProtected(t *testing.T) {
-	const hold = "Object 'bkt/o' is under active Temporary hold and cannot be deleted, overwritten or archived until hold is removed."
-	for _, c := range []struct {
-		err  session.Error
-		want bool
-	}{
-		{session.Error{Status: 403, FromService: true, Reason: "retentionPolicyNotMet"}, true},
-		{session.Error{Status: 403, FromService: true, Reason: "RetentionPolicyNotMet"}, true}, // XML
-		{session.Error{Status: 403, FromService: true, Reason: "ObjectUnderActiveHold"}, true},
-		{session.Error{Status: 403, FromService: true, Reason: "forbidden", Message: hold}, true},
-		{session.Error{Status: 403, FromService: true, Reason: "forbidden", Message: "me does not have storage.objects.create access"}, false},
-		{session.Error{Status: 403, Reason: "retentionPolicyNotMet"}, false}, // a proxy
-		{session.Error{Status: 400, FromService: true, Reason: "invalid", Message: hold}, false},
-	} {
-		if got := c.err.Protected(); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.err, got, c.want)
-		}
-	}
-}
-
-func TestErrorShort(t *testing.T) {
-	for _, c := range []struct {
-		r    session.Reply
-		want string
-	}{{status(503), "503"}, {broken(io.EOF), "EOF"}, {session.Reply{}, "no reply"}} {
-		if got := c.r.Refusal().Short(); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.r, got, c.want)
-		}
 	}
 }
 
@@ -365,7 +335,7 @@ func FuzzReply(f *testing.F) {
 		if code < 200 || code > 599 {
 			return
 		}
-		client := newClient(t, &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		client := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {
 			h := http.Header{}
 			h.Set("Range", rng)
 			h.Set("X-Http-Status-Code-Override", override)
@@ -373,7 +343,7 @@ func FuzzReply(f *testing.F) {
 			h.Set("Content-Type", contentType)
 			h.Set("X-Goog-Running-Hash", body)
 			h.Set("X-Range-Md5", body)
-			return response(code, h, body), nil
+			return wiretest.Response(code, h, body), nil
 		})}, "")
 		r := client.Query(t.Context(), uri)
 		if r.Committed < -1 || r.Committed >= 0 && r.Status != 308 || r.RetryAfter < 0 {
@@ -414,7 +384,7 @@ func TestParseWholeObject(t *testing.T) {
 	want := session.Object{
 		Bucket: "b", Name: "o", Generation: 5, Metageneration: 2, Size: 3, CRC32C: 0x01020304, HasCRC32C: true,
 		MD5: []byte{1, 2}, Etag: "e", MediaLink: "m", SelfLink: "s", ContentType: "a/b", ContentEncoding: "gzip", ContentDisposition: "inline",
-		ContentLanguage: "de", CacheControl: "no-store", StorageClass: "COLDLINE", Metadata: map[string]string{"k": "v", session.FileModTimeKey: "7", session.UncompressedSizeKey: "9"},
+		ContentLanguage: "de", CacheControl: "no-store", StorageClass: "COLDLINE", Metadata: map[string]string{"k": "v", objectmeta.FileModTime: "7", objectmeta.UncompressedSize: "9"},
 		CustomTime: at(1), ComponentCount: 4, Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{
 			"k": {Value: "v", CreateTime: at(2), UpdateTime: at(3)},
 		}},
@@ -432,8 +402,8 @@ func TestParseWholeObject(t *testing.T) {
 			t.Errorf("the test has no value for %s", v.Type().Field(i).Name)
 		}
 	}
-	w := newWire(t, fmt.Sprintf("HTTP/1.1 200 OK\nContent-Length: %d\n\n%s", len(strings.ReplaceAll(body, "\n", "\r\n")), body))
-	if got := w.client().Query(t.Context(), w.uri()).Object; got == nil || !reflect.DeepEqual(*got, want) {
+	w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 200 OK\nContent-Length: %d\n\n%s", len(strings.ReplaceAll(body, "\n", "\r\n")), body))
+	if got := w.Client().Query(t.Context(), uriAt(t, w.Endpoint())).Object; got == nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("object = %+v\nwant %+v", got, want)
 	}
 }
@@ -447,8 +417,8 @@ func TestParseObjectIgnoresOtherTypes(t *testing.T) {
 		`"retention":{"retainUntilTime":5}`, `"contentType":5`,
 	} {
 		body := `{` + field + `,"name":"o","generation":"5","size":"3","crc32c":"AQIDBA==","etag":"e"}`
-		w := newWire(t, fmt.Sprintf("HTTP/1.1 200 OK\nContent-Length: %d\n\n%s", len(body), body))
-		got := w.client().Query(t.Context(), w.uri()).Object
+		w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 200 OK\nContent-Length: %d\n\n%s", len(body), body))
+		got := w.Client().Query(t.Context(), uriAt(t, w.Endpoint())).Object
 		want := session.Object{Name: "o", Generation: 5, Size: 3, CRC32C: 0x01020304, HasCRC32C: true, Etag: "e"}
 		if got == nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s: %+v", field, got)

@@ -3,11 +3,9 @@ package session
 import (
 	"encoding/base64"
 	"fmt"
-	"gcsup/session/internal/secret"
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 )
 
 // call is an exchange: its request, and how the reply to it is read.
@@ -20,6 +18,7 @@ type call struct {
 	header map[string]string
 	body   io.Reader // nil if there is none
 	length int64     // of body
+	data   bool      // body has object data
 
 	// content is the part of the body that distinguishes the request from others with the same
 	// headers, see addIdempotencyToken.
@@ -29,15 +28,9 @@ type call struct {
 	// as lost. If read is nil, the reply describes an object.
 	read func(r *Reply, resp *http.Response) error
 
-	// readError sets r from any other response of the XML API. It is nil for the JSON API. It is a
-	// function, so that a program that makes no multipart upload does not link encoding/xml.
-	readError func(r *Reply, scrub func(string) string, resp *http.Response)
-}
-
-// to returns x with the URL of a session or of a multipart upload.
-func (x call) to(uri URI, parameters string) call {
-	x.uri, x.url = uri, secret.Reveal(uri)+parameters
-	return x
+	// readError returns what the body of any other response shows, see [Exchange]. It is nil for the JSON
+	// API. It is a function, so that a program that makes no multipart upload does not link encoding/xml.
+	readError func(body io.Reader) (reason, message string)
 }
 
 // unsent returns the Reply for a request that was not sent because of err.
@@ -83,13 +76,7 @@ func addKey(c *Client, req *http.Request, k EncryptionKey) error {
 		return fmt.Errorf("%w: the encryption key is not sent to %s://%s, the endpoint is %s", ErrURIMismatch, req.URL.Scheme, req.URL.Host, c.Endpoint())
 	}
 	req.Header.Set("X-Goog-Encryption-Algorithm", "AES256")
-	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString(k.Bytes()))
+	req.Header.Set(encryptionKeyHeader, base64.StdEncoding.EncodeToString([]byte(*k.secret)))
 	req.Header.Set("X-Goog-Encryption-Key-Sha256", k.sum)
 	return nil
-}
-
-// onObject returns a call without a body for an object.
-func onObject(c *Client, op Op, method string, spec Spec, q url.Values) call {
-	q.Set("userProject", spec.UserProject)
-	return call{op: op, method: method, url: c.url(q, "storage", "v1", "b", spec.Bucket, "o", spec.Object)}
 }

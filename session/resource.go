@@ -1,5 +1,10 @@
 package session
 
+import "encoding/json"
+
+// Resource returns the Object resource of the JSON API that describes the object in a request.
+func (s Spec) Resource() ([]byte, error) { return json.Marshal(s.resource()) }
+
 // resource returns the Object resource for the body of a request.
 func (s Spec) resource() objectResource {
 	r := objectResource{
@@ -22,7 +27,7 @@ func (s Spec) resource() objectResource {
 		CRC32C: crcText(s.CRC32C),
 	}
 	if s.Gzip {
-		r.ContentEncoding = gzipEncoding
+		r.ContentEncoding = "gzip"
 	}
 	if s.Retention != nil {
 		r.Retention = &retention{s.Retention.Mode, s.Retention.RetainUntil.UTC()}

@@ -16,9 +16,6 @@ const (
 	RetentionLocked   = "Locked"
 )
 
-// RetentionModes returns the modes of a Retention.
-func RetentionModes() []string { return []string{RetentionLocked, RetentionUnlocked} }
-
 // text returns r in a form that is equal for equal values, or "" if r is nil.
 func (r *Retention) text() string {
 	if r == nil {

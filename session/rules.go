@@ -5,85 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode"
 
 	"gcsup/backoff"
 )
-
-// The tables of all conversations, [Decide], [DecideRequest], [DecidePart] and [DecideJoin], share these rules:
-//
-//   - A reply is the service's own or a stranger's. Once the service has answered, a
-//     stranger's reply counts as a lost one.
-//   - Rejected credentials are refreshed once.
-//   - A request that cannot be made, for example without credentials, ends the conversation.
-//   - After a lost reply the effect of the request is not known. The next request asks, or
-//     may be repeated without harm.
-//   - Nothing that the service stores is discarded after one answer. A second one must confirm it.
-
-// outcome is what a reply shows about the effect of its request.
-type outcome int
-
-const (
-	succeeded    outcome = iota // the request had its effect, and the reply describes it
-	unknown                     // lost, cut, temporary, or a stranger's reply: the effect is not known
-	absent                      // the service does not have what the request is about
-	unauthorized                // the credentials were rejected
-	refused                     // the service refuses the request, or was never reached and will not be
-)
-
-// outcome classifies the reply to any request except those of a session. begun reports
-// whether the service answered before.
-func (r *Reply) outcome(begun bool) outcome {
-	switch {
-	case r.success():
-		return succeeded
-	case r.Status == 200 || r.Status == 201 || begun && r.Status == 308:
-		return unknown // without what the reply must have
-	case r.absent():
-		return absent
-	case r.Op == OpComplete && r.Status == 409:
-		return unknown // the service still works on an earlier request
-	case r.Op == OpMultipartStart && r.Status == 501:
-		return refused // no XML API
-	}
-	switch verdict(r, begun) {
-	case backoff.Transient:
-		return unknown
-	case backoff.Credentials:
-		return unauthorized
-	}
-	return refused
-}
-
-// success reports whether a request had its effect, and the reply has all that it must
-// have.
-func (r *Reply) success() bool {
-	switch r.Op {
-	case OpStart, OpMultipartStart:
-		return !r.URI.IsZero()
-	case OpDelete, OpFolderDelete, OpAbort:
-		return r.Status == 204
-	case OpCancel:
-		return r.Status == 499 && r.FromService || r.Object != nil
-	case OpList, OpRead, OpBucket, OpNotifications, OpPermissions, OpManagedFolder, OpPart, OpParts:
-		return r.Status == 200 && r.Err == nil
-	}
-	return r.Object != nil
-}
-
-// absent reports whether the service answered that it does not have what the request is
-// about.
-func (r *Reply) absent() bool {
-	switch r.Op {
-	case OpPart, OpParts, OpComplete, OpAbort:
-		return r.noUpload()
-	case OpCancel:
-		return r.FromService && (r.Status == 404 || r.Status == 410)
-	case OpDelete, OpStat, OpRead, OpManagedFolder, OpFolderDelete:
-		return r.FromService && r.Status == 404
-	}
-	return false
-}
 
 // denied reports whether a refusal concerns the rights or the quota of the caller, which a
 // second answer would only repeat.
@@ -125,19 +49,19 @@ func (r *Reply) strange(begun bool) bool {
 	switch {
 	case !begun:
 		return false
-	case r.Redirect != "" || r.fromStranger():
+	case r.Redirect != "" || r.FromProxy():
 		return true
 	case r.Status == 200 || r.Status == 201 || r.Status == 308 || r.notModified():
 		return false
-	case (r.Op == OpDelete || r.Op == OpFolderDelete || r.Op == OpAbort) && r.Status == 204:
+	case r.deletes && r.Status == 204:
 		return false
 	}
 	return r.Status >= 200 && r.Status < 400
 }
 
-// fromStranger reports whether a refusal comes from a proxy, a load balancer or another
-// server, and not from the service. A 401 may be that of either: it means new credentials.
-func (r *Reply) fromStranger() bool {
+// FromProxy reports whether a refusal comes from a proxy, a load balancer or another server,
+// and not from the service. A 401 may be that of either, and means new credentials.
+func (r *Reply) FromProxy() bool {
 	return r.Status == 407 || ineffective(r.Status) && r.Status != 401 && r.Status != 429 && !r.FromService
 }
 
@@ -152,10 +76,8 @@ func (r *Reply) mayHaveActed() bool {
 		return false
 	case r.Status == 0:
 		return !errors.Is(r.Err, ErrCredentials) && !errors.Is(r.Err, ErrURIMismatch) && !errors.Is(r.Err, ErrInvalid) // no request was made
-	case r.Op == OpComplete && r.Status == 409:
-		return true // the service works on an earlier request
 	}
-	return !ineffective(r.Status) || r.fromStranger()
+	return !ineffective(r.Status) || r.FromProxy()
 }
 
 // permanent returns the sentinel error for a reply that is not retried.
@@ -180,8 +102,6 @@ func permanent(r *Reply, status int) error {
 		return ErrPermission
 	case r.damaged(status):
 		return ErrChecksum
-	case r.Op == OpMultipartStart && (status == 410 || status == 501):
-		return ErrInvalid // no XML API
 	case status == 404 || status == 410 || !r.FromService && status != 400:
 		return ErrNotFound // no such bucket, or another kind of server
 	case begins && ineffective(status):
@@ -201,7 +121,7 @@ func permanent(r *Reply, status int) error {
 // that status, so that a process which did not see the first answer does not resume the
 // session.
 func (r *Reply) damaged(status int) bool {
-	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize || r.Op == OpPart || r.Op == OpQuery && r.Inner == status) &&
+	return (status == 400 || status == 412) && (r.Op == OpInsert || r.Op == OpFinalize || r.Op == OpQuery && r.Inner == status) &&
 		(mentionsHash(r.Message) || r.Reason == "BadDigest" || r.Reason == "CrcMismatch")
 }
 
@@ -215,32 +135,6 @@ func (r *Reply) unmet() bool {
 // https://cloud.google.com/storage/docs/json_api/v1/status-codes#304_Not_Modified
 func (r *Reply) notModified() bool {
 	return r.Status == 304 && r.FromService && (r.Op == OpInsert || r.Op == OpPut || r.Op == OpQuery || r.Op == OpFinalize)
-}
-
-// permissionIn returns the permission for objects in a message of the service, or "". The
-// service has it only in this text.
-func permissionIn(message string) string {
-	const prefix = "storage.objects."
-	_, rest, _ := strings.Cut(message, prefix)
-	if end := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
-		rest = rest[:end]
-	}
-	if rest == "" {
-		return ""
-	}
-	return prefix + rest
-}
-
-// protects reports whether a refusal is about a hold or a retention of the object. For a hold the JSON
-// API sends the reason of a missing permission, and only its text differs.
-func protects(reason, message string) bool {
-	switch strings.ToLower(reason) { // the XML API begins them with a capital letter
-	case "retentionpolicynotmet", "objectunderactivehold":
-		return true
-	case "forbidden":
-		return strings.Contains(message, "is under active ") && strings.Contains(message, " hold ")
-	}
-	return false
 }
 
 // mentionsHash distinguishes a checksum that does not match from other bad requests.
@@ -257,32 +151,11 @@ func (r *Reply) otherEncryption() bool {
 		(r.Reason == "resourceNotEncryptedWithCustomerEncryptionKey" || r.Reason == "customerEncryptionKeyIsIncorrect")
 }
 
-// noUpload reports whether the service answered that the multipart upload does not exist, because
-// it was completed or aborted.
-func (r *Reply) noUpload() bool {
-	return r.Status == http.StatusNotFound && r.FromService && r.Reason == "NoSuchUpload"
-}
-
-// Answers reports whether the reply is an answer to the question of the request: success, or
-// the absence of what it is about.
-func (r *Reply) Answers() bool {
-	_, open := r.Held()
-	return open || r.success() || r.absent()
-}
-
-// Answered reports whether the reply comes from the service. It is false for some
-// replies of the service that a proxy may send, too.
-func (r *Reply) Answered() bool {
-	_, open := r.Held()
-	return open || r.FromService || r.Object != nil || !r.URI.IsZero() || r.Op == OpList && r.success()
-}
-
 // staleConnection reports whether object data was sent over a connection that was
 // probably closed while it was idle, which is no failure of the service. The next
-// request need not wait, but should use a new connection, see
-// [Client.WithoutKeepAlive].
+// request need not wait.
 func (r *Reply) staleConnection() bool {
-	return r.Reused && r.Status == 0 && r.Op.carriesData() && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
+	return r.Reused && r.Status == 0 && (r.Op == OpPut || r.Op == OpFinalize || r.Op == OpInsert) && verdict(r, true) == backoff.Transient && !errors.Is(r.Err, ErrStalled)
 }
 
 // Damaged reports whether the service refused the object because its bytes do not

@@ -17,6 +17,8 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/decide"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 	"gcsup/session/internal/secrettest"
@@ -48,7 +50,7 @@ func TestURIString(t *testing.T) {
 		want string
 	}{{session.URI{}, "[no session URI]"}, {freshURI(t), "[session URI redacted]"}} {
 		json, err := json.Marshal(c.uri)
-		if got := c.uri.String(); got != c.want || fmt.Sprintf("%x", c.uri) != c.want || string(json) != `"`+c.want+`"` || err != nil {
+		if got := fmt.Sprint(c.uri); got != c.want || fmt.Sprintf("%x", c.uri) != c.want || string(json) != `"`+c.want+`"` || err != nil {
 			t.Errorf("%s, %s, %v, want %s", got, json, err, c.want)
 		}
 	}
@@ -91,7 +93,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closed.Close()
-	refusing := newWire(t, "HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n")
+	refusing := wiretest.New(t, "HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n")
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 
@@ -128,7 +130,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 			}
 		}), "https://other.invalid", backoff.Transient},
 		{"a proxy that is not there", nil, transport(proxy("http://" + closed.LocalAddr().String())), host, backoff.Transient},
-		{"a proxy that refuses", nil, transport(proxy(refusing.endpoint())), host, backoff.Transient},
+		{"a proxy that refuses", nil, transport(proxy(refusing.Endpoint())), host, backoff.Transient},
 		{"a proxy that has no address", nil, transport(func(tr *http.Transport) {
 			proxy("http://proxy.invalid")(tr)
 			tr.DialContext = func(_ context.Context, network, address string) (net.Conn, error) { // like the error of a resolver
@@ -136,19 +138,19 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 			}
 		}), host, backoff.Transient},
 		{"canceled", canceled, transport(nil), plain.URL, backoff.Permanent},
-		{"a transport that prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		{"a transport that prints", nil, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s %q: %w", r.Method, r.URL, connReset)
 		})}, host, backoff.Transient},
-		{"a transport that prints what it waited for", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		{"a transport that prints what it waited for", nil, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%s: %w", r.URL.RawQuery, errTimeout)
 		})}, host, backoff.Transient},
-		{"a transport with a client in it", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		{"a transport with a client in it", nil, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, &url.Error{Op: "Put", URL: r.URL.String(), Err: &url.Error{Op: "Put", URL: r.URL.String(), Err: io.EOF}}
 		})}, host, backoff.Transient},
-		{"a transport that has no credentials", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		{"a transport that has no credentials", nil, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%w: %s", session.ErrCredentials, "no token")
 		})}, host, backoff.Permanent},
-		{"a transport that has no credentials and prints", nil, &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		{"a transport that has no credentials and prints", nil, &http.Client{Transport: wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("%w for %s", session.ErrCredentials, r.URL)
 		})}, host, backoff.Permanent},
 	} {
@@ -156,7 +158,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 		if ctx == nil {
 			ctx = t.Context()
 		}
-		client, uri := newClient(t, c.hc, c.endpoint), uriAt(t, c.endpoint)
+		client, uri := wiretest.NewClient(t, c.hc, c.endpoint), uriAt(t, c.endpoint)
 		rng := chunk.Range{To: 5}
 		for name, r := range map[string]session.Reply{
 			"put":      client.Put(ctx, uri, rng, 9, strings.NewReader("bytes")),
@@ -173,7 +175,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 				t.Errorf("%s: %s: %+v", c.name, name, a)
 				continue
 			}
-			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), r.Refusal().Short()} {
+			for _, text := range []string{chain(r.Err), chain(a.Err), fmt.Sprintf("%+v %#v", r, r), decide.Short(r.Refusal())} {
 				if secrettest.In(text) || strings.Contains(strings.ReplaceAll(text, "upload_id=[redacted]", ""), "upload_id") {
 					t.Errorf("%s: %s: contains the secret: %s", c.name, name, text)
 				}
@@ -191,8 +193,8 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 // TestBadURLKeepsTheSecret checks that a session URI that cannot be used for a
 // request is not in the text of the error.
 func TestBadURLKeepsTheSecret(t *testing.T) {
-	uri := secret.NewURI("https://bad host\x7f/" + secrettest.Path)
-	client := newClient(t, nil, "")
+	uri := session.URI(secret.New("https://bad host\x7f/" + secrettest.Path))
+	client := wiretest.NewClient(t, nil, "")
 	for _, r := range []session.Reply{
 		client.Query(t.Context(), uri), client.Cancel(t.Context(), uri),
 		client.Finalize(t.Context(), uri, chunk.Range{}, 0, 0, nil), client.Query(t.Context(), session.URI{}),

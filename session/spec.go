@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"strings"
 	"time"
 )
 
@@ -36,7 +35,7 @@ type Spec struct {
 	Retention          *Retention        `json:"retention,omitempty"`
 	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
 	ACL                []ACLRule         `json:"acl,omitempty"`            // not with PredefinedACL
-	PredefinedACL      string            `json:"predefined_acl,omitempty"` // one of PredefinedACLs
+	PredefinedACL      string            `json:"predefined_acl,omitempty"` // such as publicRead or bucketOwnerRead
 	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // projects/P/locations/L/keyRings/R/cryptoKeys/K
 	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has only its SHA-256
 	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
@@ -48,7 +47,7 @@ type Spec struct {
 	MD5    []byte  `json:"md5,omitempty"`
 	CRC32C *uint32 `json:"crc32c,omitempty"`
 	// Gzip means that the object is the source compressed with gzip. Its content encoding
-	// is gzip. If the source is a file, the metadata has UncompressedSizeKey. A Client
+	// is gzip. If the source is a file, the metadata has its uncompressed size. A Client
 	// does not compress: package upload does.
 	Gzip bool `json:"gzip,omitempty"`
 
@@ -74,18 +73,6 @@ type Spec struct {
 
 // URL returns the destination as gs://bucket/object.
 func (s Spec) URL() string { return "gs://" + s.Bucket + "/" + s.Object }
-
-// SplitURL splits a destination gs://BUCKET/OBJECT, as URL returns it. The object may be
-// missing. ok is false if text has another form. '#', '?' and '%' are ordinary characters of
-// a name.
-func SplitURL(text string) (bucket, object string, ok bool) {
-	rest, ok := strings.CutPrefix(text, "gs://")
-	bucket, object, _ = strings.Cut(rest, "/")
-	if !ok || bucket == "" {
-		return "", "", false
-	}
-	return bucket, object, true
-}
 
 func (s Spec) contentType() string {
 	return cmp.Or(s.ContentType, s.DefaultContentType, "application/octet-stream")

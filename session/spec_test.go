@@ -178,7 +178,7 @@ func TestUnmet(t *testing.T) {
 // TestConditional checks that each precondition is one, including those that are
 // added later.
 func TestConditional(t *testing.T) {
-	if (session.Spec{ContentType: "a/b"}).Conditional() {
+	if len((session.Spec{ContentType: "a/b"}).Conditions()) > 0 {
 		t.Error("a Spec without preconditions is conditional")
 	}
 	found := 0
@@ -189,7 +189,7 @@ func TestConditional(t *testing.T) {
 		}
 		found++
 		*reflect.ValueOf(&spec).Elem().Field(i).Addr().Interface().(**int64) = new(int64)
-		if !spec.Conditional() || spec.Unmet(nil) == nil && spec.Unmet(&session.Object{Generation: 1, Metageneration: 1}) == nil {
+		if len(spec.Conditions()) == 0 || spec.Unmet(nil) == nil && spec.Unmet(&session.Object{Generation: 1, Metageneration: 1}) == nil {
 			t.Errorf("%+v is not conditional", spec)
 		}
 	}

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"strconv"
 	"strings"
 	"time"
@@ -44,5 +44,5 @@ func crcText(crc32c *uint32) string {
 	if crc32c == nil {
 		return ""
 	}
-	return chunk.EncodeCRC32C(*crc32c)
+	return checksum.Encode(*crc32c)
 }

@@ -135,7 +135,7 @@ func (u unveiled) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.base.RoundTrip(&whole)
 	if err != nil {
 		// The text may have the URL, and a tracing transport may record it.
-		return resp, transportError(req.Context(), scrubber(secret.NewURI(v.url.String()), whole.Header), err)
+		return resp, transportError(req.Context(), scrubber(URI(secret.New(v.url.String())), whole.Header), err)
 	}
 	shown := *resp
 	shown.Header = resp.Header.Clone()

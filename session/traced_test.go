@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/multipart"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
 )
@@ -36,9 +38,9 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // exchanges makes each exchange of a session once.
-func exchanges(t *testing.T, transport http.RoundTripper, w *wire) map[string]session.Reply {
+func exchanges(t *testing.T, transport http.RoundTripper, w *wiretest.Wire) map[string]session.Reply {
 	t.Helper()
-	c := newClient(t, &http.Client{Transport: transport}, w.endpoint())
+	c := wiretest.NewClient(t, &http.Client{Transport: transport}, w.Endpoint())
 	started := c.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 5)
 	return map[string]session.Reply{
 		"start":    started,
@@ -51,8 +53,8 @@ func exchanges(t *testing.T, transport http.RoundTripper, w *wire) map[string]se
 
 // newTracedWire returns a wire that replies to every request with a session and
 // its secret headers.
-func newTracedWire(t *testing.T) *wire {
-	return newWire(t, "HTTP/1.1 200 OK\nLocation: "+secrettest.Path+"\nX-GUploader-UploadID: "+secrettest.ID+"\nContent-Length: 0\n\n")
+func newTracedWire(t *testing.T) *wiretest.Wire {
+	return wiretest.New(t, "HTTP/1.1 200 OK\nLocation: "+secrettest.Path+"\nX-GUploader-UploadID: "+secrettest.ID+"\nContent-Length: 0\n\n")
 }
 
 // TestTracedTransportSeesNoSecret checks that no URL, header or error that a
@@ -69,7 +71,7 @@ func TestTracedTransportSeesNoSecret(t *testing.T) {
 			t.Errorf("%s: %+v, want 200", name, r)
 		}
 	}
-	requests := w.got()
+	requests := w.Got()
 	if len(requests) != 5 {
 		t.Fatalf("%d requests, want 5", len(requests))
 	}
@@ -98,16 +100,17 @@ func TestTracedErrorsKeepTheSecrets(t *testing.T) {
 	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
 		tracing.next = next
 		return tracing
-	}, roundTrip(func(r *http.Request) (*http.Response, error) {
+	}, wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		sent = fmt.Sprintf("%s %v", r.URL, r.Header)
 		return nil, fmt.Errorf("%s: %w", sent, io.ErrUnexpectedEOF)
 	}))
-	c := newClient(t, &http.Client{Transport: transport}, "")
+	c := wiretest.NewClient(t, &http.Client{Transport: transport}, "")
+	uploadURI := wiretest.URI(t, session.DefaultEndpoint, "/bucket/object?uploadId="+secrettest.ID)
 	spec := session.Spec{Bucket: "bucket", Object: "object", EncryptionKey: k}
 	for name, exchange := range map[string]func() session.Reply{
 		"query":              func() session.Reply { return c.Query(t.Context(), freshURI(t)) },
 		"start with key":     func() session.Reply { return c.Start(t.Context(), spec, 5) },
-		"abort of an upload": func() session.Reply { return c.AbortMultipart(t.Context(), multipartSpec, uploadURI(t)) },
+		"abort of an upload": func() session.Reply { return multipart.Abort(t.Context(), c, spec, uploadURI) },
 	} {
 		tracing.seen = nil
 		r := exchange()
@@ -125,11 +128,11 @@ func TestTracedErrorsKeepTheSecrets(t *testing.T) {
 func TestTracedWithoutItsContext(t *testing.T) {
 	w := newTracedWire(t)
 	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
-		return roundTrip(func(r *http.Request) (*http.Response, error) { return next.RoundTrip(r.Clone(context.Background())) })
+		return wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) { return next.RoundTrip(r.Clone(context.Background())) })
 	}, nil)
-	r := newClient(t, &http.Client{Transport: transport}, w.endpoint()).Query(t.Context(), w.uri())
-	if !errors.Is(r.Err, session.ErrInvalid) || len(w.got()) != 0 {
-		t.Errorf("%+v, %d requests, want ErrInvalid and none", r, len(w.got()))
+	r := wiretest.NewClient(t, &http.Client{Transport: transport}, w.Endpoint()).Query(t.Context(), uriAt(t, w.Endpoint()))
+	if !errors.Is(r.Err, session.ErrInvalid) || len(w.Got()) != 0 {
+		t.Errorf("%+v, %d requests, want ErrInvalid and none", r, len(w.Got()))
 	}
 }
 

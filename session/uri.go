@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,13 +14,32 @@ import (
 
 // URI is a session URI. Any client that has it can write to the session without
 // credentials (https://cloud.google.com/storage/docs/resumable-uploads#session-uris).
-// It may also identify a multipart upload, which is as secret. Its method IsZero reports
-// whether there is no session.
+// It may also identify a multipart upload, which is as secret.
 //
 // A URI redacts itself when printed, logged or marshaled. No function of this package
 // returns its text: only Encode of package state writes it, and only Decode makes a URI
 // from text.
-type URI = secret.URI
+type URI secret.Text
+
+// redacted is the text of a URI.
+const redacted = "[session URI redacted]"
+
+// IsZero reports whether there is no session.
+func (u URI) IsZero() bool { return secret.Reveal(u) == "" }
+
+// Format writes a fixed text instead of the URI, whatever the verb.
+func (u URI) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.shown()) }
+
+// MarshalText returns the same text as Format, so that encoders such as encoding/json
+// do not write the URI.
+func (u URI) MarshalText() ([]byte, error) { return []byte(u.shown()), nil }
+
+func (u URI) shown() string {
+	if u.IsZero() {
+		return "[no session URI]"
+	}
+	return redacted
+}
 
 // scrubber removes the secrets of a request from a text of the server or of a transport: its
 // URI u, the ID in it, and the encryption key in its header h.
@@ -30,7 +50,7 @@ func scrubber(u URI, h http.Header) func(text string) string {
 			pairs = append(pairs, secret, by, url.QueryEscape(secret), by)
 		}
 	}
-	hide(secret.Reveal(u), secret.Redacted)
+	hide(secret.Reveal(u), redacted)
 	if p, err := url.Parse(secret.Reveal(u)); err == nil {
 		q := p.Query()
 		hide(cmp.Or(q.Get("upload_id"), q.Get("uploadId")), "[redacted]")
@@ -56,12 +76,12 @@ func newURI(c *Client, location string) (URI, error) {
 		return URI{}, fmt.Errorf("%w: the Location header points to %s://%s, the endpoint is %s", ErrURIMismatch, u.Scheme, u.Host, c.Endpoint())
 	}
 	u.Host = c.base().Host // the same spelling of the host in every URI
-	return secret.NewURI(u.String()), nil
+	return URI(secret.New(u.String())), nil
 }
 
-// Adopt checks a session URI from a saved upload before the first request with it. A
-// writer of the store could plant one, so that scheme, host, path and bucket must match
-// the configured ones. Otherwise the error wraps [ErrURIMismatch].
+// Adopt checks a session URI from a saved upload before the first request with it.
+// Another writer of the store could have planted the URI. Scheme, host, path and bucket
+// must therefore match the configured ones. Otherwise the error wraps [ErrURIMismatch].
 func (c *Client) Adopt(uri URI, bucket string) error {
 	u, err := url.Parse(secret.Reveal(uri))
 	if err != nil || uri.IsZero() {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"crypto/md5"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -39,8 +38,8 @@ func (s Spec) validAttributes() error {
 		return invalid("the custom metadata has %d bytes, the limit is %d", size, metadataLimit)
 	case s.MD5 != nil && len(s.MD5) != md5.Size:
 		return invalid("an MD5 of %d bytes, want %d", len(s.MD5), md5.Size)
-	case s.Retention != nil && !slices.Contains(RetentionModes(), s.Retention.Mode):
-		return invalid("retention mode %q: want %s", s.Retention.Mode, strings.Join(RetentionModes(), " or "))
+	case s.Retention != nil && s.Retention.Mode != RetentionLocked && s.Retention.Mode != RetentionUnlocked:
+		return invalid("retention mode %q: want %s or %s", s.Retention.Mode, RetentionLocked, RetentionUnlocked)
 	case s.Retention != nil && s.Retention.RetainUntil.IsZero():
 		return invalid("a retention without the time until which the object is retained")
 	case s.Gzip && s.ContentEncoding != "":

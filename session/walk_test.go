@@ -107,7 +107,7 @@ func TestEveryStateMeetsEveryReply(t *testing.T) {
 	const q = chunk.Granularity
 	totals := []int64{1, q + 1}
 	switch {
-	case testing.Short(), raceDetector: // Decide has no goroutines
+	case testing.Short(), testsize.Raced(1, 0) == 1: // Decide has no goroutines
 		totals = []int64{0}
 	case testsize.Full(1, 0) == 1:
 		totals = []int64{0, 1, q - 1, q, q + 1, 2*q + 1}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/wiretest"
 	"gcsup/session"
 )
 
@@ -19,14 +20,14 @@ func TestZeroClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func(old http.RoundTripper) { http.DefaultTransport = old }(http.DefaultTransport)
-	for name, client := range map[string]*session.Client{"zero": new(session.Client), "NewClient(nil)": made, "zero without keep-alive": new(session.Client).WithoutKeepAlive()} {
+	for name, client := range map[string]*session.Client{"zero": new(session.Client), "NewClient(nil)": made} {
 		if got := client.Endpoint(); got != session.DefaultEndpoint {
 			t.Errorf("%s: Endpoint() = %q, want %q", name, got, session.DefaultEndpoint)
 		}
 		var urls []string
-		http.DefaultTransport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		http.DefaultTransport = wiretest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			urls = append(urls, r.URL.Scheme+"://"+r.URL.Host)
-			return response(302, http.Header{"Location": {"http://portal.example/"}}, ""), nil
+			return wiretest.Response(302, http.Header{"Location": {"http://portal.example/"}}, ""), nil
 		})
 		for op, r := range map[string]session.Reply{
 			"start":  client.Start(t.Context(), session.Spec{Bucket: "bucket", Object: "object"}, 0),

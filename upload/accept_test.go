@@ -33,14 +33,14 @@ func TestAccept(t *testing.T) {
 		path := w.file(content)
 		up := w.uploader(resumable)
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
-		if res, err := up.With(acceptSize(large)).File(w.t.Context(), path, spec); err == nil || !res.Resumable {
+		if res, err := withCall(up, acceptSize(large)).File(w.t.Context(), path, spec); err == nil || !res.Resumable {
 			t.Fatalf("not interrupted: %v", err)
 		}
 		before := w.trace()
 		if err := os.WriteFile(path, content[:large-1], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		refusing := up.With(acceptSize(large))
+		refusing := withCall(up, acceptSize(large))
 		id, err := up.ID(path, spec)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAccept(t *testing.T) {
 			"File":   func() error { _, err := refusing.File(w.t.Context(), path, spec); return err },
 			"Resume": func() error { _, err := refusing.Resume(w.t.Context(), id); return err },
 			"after another With": func() error {
-				_, err := refusing.With(upload.CallOptions{RetryFor: time.Minute}).File(w.t.Context(), path, spec)
+				_, err := withCall(refusing, upload.CallOptions{RetryFor: time.Minute}).File(w.t.Context(), path, spec)
 				return err
 			},
 		} {
@@ -73,7 +73,7 @@ func TestAcceptInBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		var refused []string
-		for r, err := range w.uploader().With(acceptSize(1000)).Files(w.t.Context(), slices.Values(jobs), nil) {
+		for r, err := range withCall(w.uploader(), acceptSize(1000)).Files(w.t.Context(), slices.Values(jobs), nil) {
 			if errors.Is(err, errOtherSize) {
 				refused = append(refused, r.Spec.Object)
 			} else if err != nil {

@@ -92,7 +92,7 @@ func (h halfReader) ReadAt(p []byte, off int64) (int, error) {
 func TestCancellationWaitsForNoPart(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, srv *fakegcs.Server, u *Uploader) {
 		const part = 2 << 20
-		u.opts.Parallel = InParts(2, part).By(ByCompose)
+		u.opts.Parallel = &Parts{Connections: 2, MinPart: part, Join: ByCompose}
 		half := halfReader{hangingReader{make(chan struct{})}, 2 * part}
 		c := newCall(t.Context(), u, Spec{Bucket: "bkt", Object: "obj"}, u.newBudget())
 		file := source.FromReaderAt(half, 4*part, c.reread)

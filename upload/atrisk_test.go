@@ -20,7 +20,7 @@ func TestAutoPartsAtRisk(t *testing.T) {
 	content := random(160 * mib)
 	inBubble(t, distant(mib), func(w *world) {
 		path := w.file(content)
-		options := func(o *upload.Options) { o.Parallel = o.Parallel.By(upload.ByMultipart) }
+		options := func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByMultipart) }
 		ctx, cancel := context.WithCancel(w.t.Context())
 		defer cancel()
 		interrupt := func(o *upload.Options) {
@@ -83,7 +83,7 @@ func TestInterruptedWhileDivided(t *testing.T) {
 		defer cancel()
 		var since time.Time
 		up := w.uploader(auto, func(o *upload.Options) {
-			o.Parallel = o.Parallel.By(upload.ByMultipart)
+			o.Parallel = o.Parallel.Joined(upload.ByMultipart)
 			next := o.Observer
 			o.Observer = func(e upload.Event) {
 				next(e)

@@ -114,7 +114,7 @@ func TestAutoJobsSlowSource(t *testing.T) {
 	const link = 600 // files per second
 	opts := &fakegcs.Options{Latency: 10 * time.Millisecond, Discard: true, NoMD5: true, TotalRate: link * (4<<10 + 260), KeepRequests: -1}
 	inBubble(t, opts, func(w *world) {
-		up := w.uploader(withoutStore, unobserved).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+		up := withCall(w.uploader(withoutStore, unobserved), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
 			time.Sleep(150 * time.Millisecond)
 			return nil
 		}})
@@ -143,11 +143,11 @@ func TestAutoJobsOpensLate(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
 		const limit = 3
 		var open, most atomic.Int64
-		up := w.uploader(withoutStore, unobserved).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+		up := withCall(w.uploader(withoutStore, unobserved), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
 			most.Store(max(most.Load(), open.Add(1)))
 			return nil
 		}})
-		for _, err := range up.Files(w.t.Context(), w.limited(50, 100), &upload.BatchOptions{SmallLimiter: &backoff.Limiter{First: limit, Max: limit}}) {
+		for _, err := range upload.Tuned(up, &backoff.Limiter{First: limit, Max: limit}, 0).Files(w.t.Context(), w.limited(50, 100), nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestAutoJobsSkipMeanwhile(t *testing.T) {
 				slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				start, skipped := time.Now(), 0
-				for r, err := range w.uploader(withoutStore).Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &upload.Listing{Bucket: "bkt"}, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}) {
+				for r, err := range upload.Tuned(w.uploader(withoutStore), &backoff.Limiter{First: 2, Max: 2}, 0).Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &upload.Listing{Bucket: "bkt"}}) {
 					if err == nil && r.Skipped == upload.SkipIdentical && time.Since(start) < time.Second {
 						skipped++
 					}
@@ -198,14 +198,14 @@ func TestAutoJobsSkipLowLimit(t *testing.T) {
 		jobs := slices.Collect(w.limited(n, 100))
 		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
 		slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-		up := w.uploader(withoutStore).With(upload.CallOptions{Accept: func(string, fs.FileInfo) error {
+		up := withCall(w.uploader(withoutStore), upload.CallOptions{Accept: func(string, fs.FileInfo) error {
 			time.Sleep(slow)
 			return nil
 		}})
 		for _, opts := range []upload.BatchOptions{{Skip: upload.SkipIdentical}, {DryRun: true}} {
-			opts.Listing, opts.SmallLimiter = &upload.Listing{Bucket: "bkt"}, &backoff.Limiter{First: 1, Max: 1}
+			opts.Listing = &upload.Listing{Bucket: "bkt"}
 			start := time.Now()
-			got := files(w.t.Context(), up, jobs, &opts)
+			got := files(w.t.Context(), upload.Tuned(up, &backoff.Limiter{First: 1, Max: 1}, 0), jobs, &opts)
 			if took := time.Since(start); ended(got, nil) != n || took > n*slow/4 {
 				t.Errorf("dry run %t: %d files in %v, want %d in less than %v", opts.DryRun, ended(got, nil), took, n, n*slow/4)
 			}
@@ -231,8 +231,9 @@ func TestAutoJobsShared(t *testing.T) {
 			for range 3 {
 				opts := upload.BatchOptions{
 					Skip: []upload.Skip{upload.SkipNothing, upload.SkipExisting, upload.SkipIdentical}[random.IntN(3)], DryRun: random.IntN(4) == 0,
-					SmallLimiter: small, Memory: []int64{1, 150 << 10, 0}[random.IntN(3)], Jobs: []int{0, 1, 3}[random.IntN(3)],
+					Jobs: []int{0, 1, 3}[random.IntN(3)],
 				}
+				up := upload.Tuned(up, small, []int64{1, 150 << 10, 0}[random.IntN(3)])
 				if random.IntN(3) > 0 {
 					opts.Listing = &upload.Listing{Bucket: []string{"bkt", "missing"}[random.IntN(2)]}
 				}
@@ -295,7 +296,7 @@ func TestAutoJobsGrowing(t *testing.T) {
 			}
 		}
 		highest := 0
-		for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), jobs, &upload.BatchOptions{SmallLimiter: limiter}) {
+		for _, err := range upload.Tuned(w.uploader(withoutStore, unobserved), limiter, 0).Files(w.t.Context(), jobs, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -403,10 +404,10 @@ func TestAutoJobsRefused(t *testing.T) {
 		inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond, Discard: true, NoMD5: true}, func(w *world) {
 			w.addFaults(tt.fault)
 			limiter := new(backoff.Limiter)
-			up := w.uploader(withoutStore, unobserved, func(o *upload.Options) { o.Gate, o.RetryFor = backoff.NoGate, time.Hour })
+			up := w.uploader(withoutStore, unobserved, func(o *upload.Options) { o.Breaker, o.RetryFor = backoff.NoBreaker, time.Hour })
 			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
 			defer cancel()
-			for range up.Files(ctx, w.limited(1000, 100), &upload.BatchOptions{SmallLimiter: limiter}) {
+			for range upload.Tuned(up, limiter, 0).Files(ctx, w.limited(1000, 100), nil) {
 			}
 			if got := limiter.Limit(); got < tt.limits[0] || got > tt.limits[1] {
 				t.Errorf("%s: limit %d, want %d to %d", tt.name, got, tt.limits[0], tt.limits[1])
@@ -425,7 +426,7 @@ func TestAutoJobsMemory(t *testing.T) {
 	inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true}, func(w *world) {
 		f := w.countFlights()
 		got := 0
-		for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.limited(600, 16<<10), &upload.BatchOptions{Memory: 100 * 80 << 10}) {
+		for _, err := range upload.Tuned(w.uploader(withoutStore, unobserved), nil, 100*80<<10).Files(w.t.Context(), w.limited(600, 16<<10), nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -479,7 +480,7 @@ func TestAutoJobsCanceled(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		time.AfterFunc(5*time.Second, cancel)
 		start, interrupted := time.Now(), 0
-		for _, err := range w.uploader(withoutStore, unobserved).Files(ctx, w.endless(100), &upload.BatchOptions{SmallLimiter: limiter, Memory: 1 << 30}) {
+		for _, err := range upload.Tuned(w.uploader(withoutStore, unobserved), limiter, 1<<30).Files(ctx, w.endless(100), nil) {
 			if _, ok := errors.AsType[*upload.InterruptedError](err); !ok {
 				t.Fatal(err)
 			}
@@ -528,7 +529,7 @@ func TestAutoJobsNotTried(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(status(404, faults.Match{Op: faults.OpInsert}))
-		got := files(w.t.Context(), w.uploader(withoutStore), slices.Collect(w.limited(100, 10)), &upload.BatchOptions{SmallLimiter: &backoff.Limiter{First: 1, Max: 1}})
+		got := files(w.t.Context(), upload.Tuned(w.uploader(withoutStore), &backoff.Limiter{First: 1, Max: 1}, 0), slices.Collect(w.limited(100, 10)), nil)
 		if n := len(w.srv.Requests()); n != 1 || ended(got, upload.ErrNotTried) != 99 {
 			t.Errorf("%d requests, %d files not tried, want 1 and 99", n, ended(got, upload.ErrNotTried))
 		}
@@ -546,7 +547,7 @@ func TestAutoJobsNamed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 		defer cancel()
 		n := 0
-		for res, err := range w.uploader(withoutStore).Files(ctx, w.limited(5, 10), &upload.BatchOptions{SmallLimiter: limiter}) {
+		for res, err := range upload.Tuned(w.uploader(withoutStore), limiter, 0).Files(ctx, w.limited(5, 10), nil) {
 			if n++; err == nil || res.Path == "" {
 				t.Errorf("path %q: %v", res.Path, err)
 			}
@@ -567,7 +568,7 @@ func TestAutoJobsSkip(t *testing.T) {
 		for _, listing := range []*upload.Listing{nil, {Bucket: "bkt"}} {
 			f := w.countFlights()
 			slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-			got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: listing, SmallLimiter: &backoff.Limiter{First: 3, Max: 3}})
+			got := files(w.t.Context(), upload.Tuned(w.uploader(withoutStore), &backoff.Limiter{First: 3, Max: 3}, 0), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: listing})
 			for name, o := range got {
 				if o.err != nil || o.Skipped != upload.SkipIdentical {
 					t.Errorf("%s: skipped %v, %v", name, o.Skipped, o.err)
@@ -594,13 +595,14 @@ func TestMemoryAndTurn(t *testing.T) {
 		files  int
 		listed func(i int) bool
 		size   int64
-		opts   upload.BatchOptions
+		small  *backoff.Limiter
+		memory int64
 	}
 	tests := []test{
-		{"small limits", 60, func(i int) bool { return i%2 == 0 }, 900 << 10, upload.BatchOptions{Memory: 1 << 20, SmallLimiter: &backoff.Limiter{First: 2, Max: 2}}},
+		{"small limits", 60, func(i int) bool { return i%2 == 0 }, 900 << 10, &backoff.Limiter{First: 2, Max: 2}, 1 << 20},
 	}
 	if testsize.Full(1, 0) == 1 { // 4 GB
-		tests = append(tests, test{"defaults", 500, func(i int) bool { return i%71 < 7 }, 8 << 20, upload.BatchOptions{}})
+		tests = append(tests, test{"defaults", 500, func(i int) bool { return i%71 < 7 }, 8 << 20, nil, 0})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -609,9 +611,8 @@ func TestMemoryAndTurn(t *testing.T) {
 				ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
 				defer cancel()
 				n, failed := 0, 0
-				opts := tt.opts
-				opts.Skip = upload.SkipIdentical
-				for _, err := range w.uploader(withoutStore, unobserved).Files(ctx, func(yield func(upload.Job) bool) {
+				up := upload.Tuned(w.uploader(withoutStore, unobserved), tt.small, tt.memory)
+				for _, err := range up.Files(ctx, func(yield func(upload.Job) bool) {
 					for i := range tt.files {
 						job.Spec.Object = fmt.Sprint(i)
 						job.Listed = tt.listed(i)
@@ -619,7 +620,7 @@ func TestMemoryAndTurn(t *testing.T) {
 							return
 						}
 					}
-				}, &opts) {
+				}, &upload.BatchOptions{Skip: upload.SkipIdentical}) {
 					if err != nil {
 						failed++
 						continue

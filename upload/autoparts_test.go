@@ -15,7 +15,7 @@ import (
 	"gcsup/upload"
 )
 
-// auto uses AutoParts for files of 1 MiB and more, with parts of 1 MiB and more.
+// auto uses Parts.Auto for files of 1 MiB and more, with parts of 1 MiB and more.
 func auto(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, mib) }
 
 // distant returns options of a service that answers after 10 ms and limits each connection.
@@ -45,7 +45,7 @@ func TestAutoParts(t *testing.T) {
 	inBubble(t, distant(each), func(w *world) {
 		path := w.file(content)
 		began := time.Now()
-		res, err := w.uploader(auto, func(o *upload.Options) { o.Parallel = o.Parallel.By(upload.ByCompose) }).File(w.t.Context(), path, spec)
+		res, err := w.uploader(auto, func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByCompose) }).File(w.t.Context(), path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestAutoPartsUndivided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, distant(64*mib), func(w *world) {
-				res, err := w.uploader(auto, test.with, func(o *upload.Options) { o.Parallel = o.Parallel.By(upload.ByCompose) }).File(w.t.Context(), w.file(data(9*mib)), test.spec)
+				res, err := w.uploader(auto, test.with, func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByCompose) }).File(w.t.Context(), w.file(data(9*mib)), test.spec)
 				why := strings.Join(w.undivided(), "; ")
 				if divided := res.Parts != nil; err != nil || divided != (test.want == "") || !strings.HasPrefix(why, test.want) || divided != (why == "") {
 					t.Errorf("%+v, %q, %v", res.Parts, why, err)
@@ -133,7 +133,7 @@ func TestAutoPartsRateLimit(t *testing.T) {
 	})
 }
 
-// A file is sent by the same requests as without AutoParts if one connection is fast.
+// A file is sent by the same requests as without Parts.Auto if one connection is fast.
 func TestAutoPartsFast(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 10 * time.Millisecond} {

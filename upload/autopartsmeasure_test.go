@@ -34,7 +34,7 @@ func TestAutoPartsHiccup(t *testing.T) {
 	})
 }
 
-// TestAutoPartsKeepsConnections checks that a file is divided although its Token cannot be
+// TestAutoPartsKeepsConnections checks that a file is divided although its saved upload cannot be
 // deleted, and that the request that is cut does not make later ones use connections of their own.
 func TestAutoPartsKeepsConnections(t *testing.T) {
 	t.Parallel()

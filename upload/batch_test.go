@@ -12,10 +12,10 @@ import (
 	"gcsup/session"
 )
 
-// TestBatchAtTheGate checks that the gate holds the uploads of a batch as long as it
+// TestBatchAtTheBreaker checks that the circuit breaker blocks the uploads of a batch as long as it
 // would hold one file of their total size, and other uploads as long as their own
 // size requires.
-func TestBatchAtTheGate(t *testing.T) {
+func TestBatchAtTheBreaker(t *testing.T) {
 	t.Parallel()
 	const jobs, size = 64, 1 << 20
 	path, _ := sourceFile(t, size)
@@ -26,7 +26,7 @@ func TestBatchAtTheGate(t *testing.T) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 2 * jobs {
-			b, first, last := shared, 392*time.Second, 420*time.Second // 10 tries wait for 196 s
+			b, first, last := shared, 392*time.Second, 420*time.Second // 10 retries wait for 196 s
 			if i%2 == 0 {
 				b, first, last = u.newBudget(), 73*time.Second, 80*time.Second
 			}

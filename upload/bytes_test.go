@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -29,7 +29,7 @@ func TestBytesSizes(t *testing.T) {
 				}
 				w.wantObject("obj", content)
 				w.wantSaved(0)
-				if res.Size != size || res.BytesSent != size || res.Object.CRC32C != chunk.Update(0, content) || res.ID != "" || res.Resumable {
+				if res.Size != size || res.BytesSent != size || res.Object.CRC32C != checksum.Update(0, content) || res.ID != "" || res.Resumable {
 					t.Errorf("Result = %+v", res)
 				}
 				if one := res.Requests == 1; one != (size <= 8*mib) {

@@ -11,7 +11,9 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/internal/grace"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/batch"
@@ -43,7 +45,7 @@ type call struct {
 var uploads atomic.Int64
 
 // newCall returns a call with ctx. It fails when b is spent. The caller must end it with finish.
-func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.Budget) *call {
+func newCall(ctx context.Context, u *Uploader, spec Spec, b *engine.SharedBudget) *call {
 	c := &call{u: u, spec: spec, expect: u.expect.Once(), rule: u.rule, journal: &saved.Journal{}, result: callResult{began: time.Now()}}
 	c.result.saved.Store(c.journal)
 	c.result.label.names = names{upload: uploads.Add(1), spec: spec}
@@ -91,9 +93,6 @@ func (c *call) sized(size int64) {
 // validate checks the Spec, and finds the secret of its encryption key. With SkipExisting
 // it adds the precondition.
 func (c *call) validate() error {
-	if c.u.invalid != nil {
-		return c.u.invalid
-	}
 	if c.rule == SkipExisting {
 		c.spec.IfGenerationMatch, c.spec.NoClobber = new(int64), true
 		c.setSpec(c.spec)
@@ -115,7 +114,7 @@ func (c *call) identify(id string, spec Spec) {
 	c.setSpec(spec)
 }
 
-// setSpec sets the options of the object, for this upload and for its Token.
+// setSpec sets the options of the object, for this upload and for its saved upload.
 func (c *call) setSpec(spec Spec) {
 	c.spec = spec
 	c.result.label.set(func(n *names) { n.spec = spec })
@@ -133,7 +132,7 @@ func (c *call) storeContext(ctx context.Context) context.Context {
 // openJournal opens the journal of a saved upload. The requests of c then need its
 // lease. waiting, if it is not nil, is called before each wait for the lease. The caller must
 // close the journal.
-func (c *call) openJournal(ctx context.Context, draft state.Token, waiting func(context.Context)) (token *state.Token, damaged, err error) {
+func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func(context.Context)) (token *state.Upload, damaged, err error) {
 	draft.Endpoint, draft.SourceVersion = c.u.client.Endpoint(), c.u.version
 	journal, token, damaged, err := saved.Open(ctx, saved.Call{
 		Store: c.u.opts.Store, Running: c.u.running, Interrupt: c.interrupt,
@@ -141,7 +140,7 @@ func (c *call) openJournal(ctx context.Context, draft state.Token, waiting func(
 			if waiting != nil {
 				waiting(ctx)
 			}
-			c.events.post(Event{Kind: Held, Delay: held.Left, Cause: held.Holder(), Err: held})
+			c.events.post(Event{Kind: LeaseHeld, Delay: held.Left, Cause: held.Holder(), Err: held})
 		},
 		Stale: func(err error) {
 			c.events.post(Event{Kind: Warning, Cause: "the upload continues, and its state cannot be saved: " + err.Error(), Err: err})
@@ -168,7 +167,7 @@ func (c *call) reread(n, offset, end int64) {
 	}
 }
 
-// resumed records that the service reported how much it has of a saved session.
+// resumed records that the service reported how much it has of the session of a saved upload.
 func (c *call) resumed(offset int64) {
 	c.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, offset })
 	c.events.post(Event{Kind: Resumed})
@@ -245,7 +244,7 @@ func (c *call) finish(ctx context.Context, err error) (*Result, error) {
 // because of err: another process has its lease, or this program may not read it.
 func (c *call) withheld(ctx context.Context, err error) bool {
 	unusable := func(err error) bool {
-		return errors.Is(err, state.ErrTokenVersion) || errors.Is(err, state.ErrInsecurePermissions)
+		return errors.Is(err, state.ErrVersion) || errors.Is(err, state.ErrInsecurePermissions)
 	}
 	if !errors.Is(err, state.ErrInUse) {
 		return unusable(err)
@@ -329,7 +328,7 @@ func (r *callResult) snapshot(p *progress) Result {
 		res.Size = offsets.Size()
 	}
 	res.BytesSent, res.BytesResent, res.BytesReread = r.tally.Sent.Load(), r.tally.Resent.Load(), r.tally.Reread.Load()
-	res.Paced = time.Duration(r.tally.Paced.Load())
+	res.Throttled = time.Duration(r.tally.Paced.Load())
 	res.Requests, res.Elapsed = int(r.tally.Requests.Load()), time.Since(r.began)
 	return res
 }
@@ -338,13 +337,13 @@ func (r *callResult) snapshot(p *progress) Result {
 // those of an upload with that many bytes at stake. e gets an event for each wait, and the
 // logger an entry.
 func (u *Uploader) storeContext(ctx context.Context, e *events, atStake func() int64) context.Context {
-	return state.WithStoreRetry(ctx, state.StoreRetry{
+	return storeretry.With(ctx, storeretry.Retry{
 		Policy: u.opts.Policy,
 		For: func() time.Duration {
 			if u.opts.RetryFor > 0 {
 				return u.opts.RetryFor
 			}
-			return u.opts.Policy.LongestTotal(backoff.Tries(atStake()))
+			return u.opts.Policy.LongestTotal(backoff.Retries(atStake()))
 		},
 		Waiting: func(p backoff.Pause, err error) {
 			u.opts.Logger.LogAttrs(ctx, slog.LevelInfo, "a request of the store failed", slog.Any("err", err), slog.Int("failures", p.Failures), slog.Duration("wait", p.Delay))
@@ -370,5 +369,5 @@ func storeCause(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	return strings.TrimSuffix(err.Error(), failed.Error()) + failed.Short()
+	return strings.TrimSuffix(err.Error(), failed.Error()) + decide.Short(failed)
 }

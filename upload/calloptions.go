@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"time"
 	"unicode/utf8"
 
-	"gcsup/chunk"
 	"gcsup/session"
 )
 
@@ -24,21 +24,21 @@ type CallOptions struct {
 	Spool             *Spool
 	DetectContentType func(head []byte) string
 
-	// Tries, if not 0, is how many retries in a row may be made without newly committed
+	// Retries, if not 0, is how many retries in a row may be made without newly committed
 	// bytes. It replaces RetryFor, and the number that grows with the size. A negative
 	// number allows no retry.
 	//
 	// Each failure that is followed by a wait counts, whether the retry is the same request
-	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Tries+1
+	// or a status query: the upload ends with [session.ErrRetriesExhausted] after Retries+1
 	// such failures. Only newly committed bytes set the count to 0: an answered query or a
 	// new session does not. A retry without a wait does not count: with new credentials after a
 	// 401, or on a new connection after an idle one broke. The parts of a file count
-	// separately, and so do the files of a batch. While the gate holds an upload, see
-	// [backoff.Gate], it makes no try.
-	Tries int
+	// separately, and so do the files of a batch. While the circuit breaker blocks
+	// an upload, see [backoff.Breaker], it makes no retry.
+	Retries int
 
 	// Permanent, if not nil, is called with each failure before the wait for its retry. If
-	// it returns true, there is no retry, and the error of the call wraps [ErrPermanent]. A
+	// it returns true, there is no retry, and the error of the call wraps [backoff.ErrPermanent]. A
 	// saved upload stays resumable. The error has the status, reason and message, the
 	// committed offset, and the attempts and waits since the last newly committed byte; its
 	// Kind may be nil. Permanent must be safe for concurrent use if files are sent in parts
@@ -90,33 +90,41 @@ type CallOptions struct {
 	Accept func(path string, info fs.FileInfo) error
 
 	// RemoveSource removes the file that File, Files or Resume has uploaded, when its object
-	// exists: [Result].SourceRemoved. The size and the CRC32C of the object must be those of the
-	// bytes that were read, and the file must be unchanged: its size, its times and its inode, or
-	// else its bytes, are compared with what was read immediately before it is removed. The object's
-	// metadata is read last, so that the object still exists. The file of an
-	// object that the rule skips is removed if its bytes were compared: SkipSameTime is then like
-	// SkipIdentical, and SkipExisting removes nothing. A dry run removes nothing.
+	// exists: [Result].SourceRemoved. The object must have the size and the CRC32C of the bytes
+	// that were read, and the file must be unchanged. Immediately before the removal, the size, the
+	// times and the inode of the file, or else its bytes, are compared with what was read. Then the
+	// metadata of the object is read. If the rule skips a file, it is removed only if its bytes
+	// were compared: SkipSameTime then compares like SkipIdentical, and SkipExisting removes
+	// nothing. A dry run removes nothing.
 	//
-	// If the file cannot be removed, the upload has succeeded nevertheless, and
-	// [Result].SourceKept has the reason, even if Resume finds that only the cleanup of an upload was
-	// left: the source is then not compared. A file that is a symbolic link is refused before anything
-	// is sent ([chunk.ErrNotRegular]), see also Below and [Job].Below. Directories stay. Do not use RemoveSource for a file to
-	// which a program still writes: see [chunk.Source.Remove]. Sources without a path are not removed.
+	// If the file cannot be removed, the upload has succeeded nevertheless, and [Result].SourceKept
+	// has the reason. If Resume finds that only the cleanup of an upload is left, it does not
+	// compare the source, and keeps it. A file that is a symbolic link is refused before anything
+	// is sent ([chunk.ErrNotRegular]), see also Below and [Job].Below. Directories stay. Do not use
+	// RemoveSource for a file to which a program still writes: on a local file system of Linux, a
+	// file that is open for writing is kept, and elsewhere what is written after the comparison is
+	// lost. Sources without a path are not removed.
 	//
-	// The file has another name while it is removed, see [chunk.Held.Remove]. If the process is killed at
-	// that moment, the file keeps that name.
+	// The file has another name while it is removed: a dot, its name, and .gcsup-removing. If the process is
+	// killed at that moment, the file keeps that name.
 	RemoveSource bool
 
 	// Dispose, if not nil, is called with the file when RemoveSource
-	// would remove it, and replaces the removal. It can move the file elsewhere, see
-	// [chunk.Held.Unchanged]. Everything that
+	// would remove it, and replaces the removal. Everything that
 	// RemoveSource compares is compared first, whether RemoveSource is set or not.
 	// [Result.SourceRemoved] is true if Dispose returns nil. Otherwise [Result].SourceKept is its
 	// error.
-	Dispose func(file *chunk.Held) error
+	//
+	// path is absolute. dir is its directory, which is closed when Dispose has returned. info is
+	// the metadata of the open file. Dispose can move the file elsewhere, and then calls unchanged.
+	// unchanged returns an error that wraps [chunk.ErrChanged] if the file has changed, or
+	// [syscall.ETXTBSY] if a process has it open for writing. Dispose then gives the file its name
+	// back. On a local file system of Linux, a process that opens the file for writing waits until
+	// Dispose has returned.
+	Dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error
 
 	// Below, if not "", is a directory that other users may write to. File and Resume open only a file
-	// below it, and follow no symbolic link below it, see [chunk.OpenBelow].
+	// below it, and follow no symbolic link below it.
 	Below string
 
 	// Unsaved makes a call ignore [Options].Store, and send each file over one connection. A process
@@ -131,76 +139,75 @@ type CallOptions struct {
 }
 
 // With returns an Uploader that makes its calls with other options. It shares
-// the connections, the store, the gate and the limits of u:
+// the connections, the store, the circuit breaker and the limits of u:
 //
-//	result, err := up.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
+//	patient, err := up.With(upload.CallOptions{RetryFor: time.Hour})
+//	...
+//	result, err := patient.File(ctx, path, spec)
 //
-// If the options are not valid, each call returns an error.
-func (u *Uploader) With(o CallOptions) *Uploader {
+// The error wraps [session.ErrInvalid] if the options are not valid, or exclude each other.
+func (u *Uploader) With(o CallOptions) (*Uploader, error) {
 	own := *u
-	reject := func(err error) { // the first error stays, even if With is called again
-		if err != nil && own.invalid == nil {
-			own.invalid = fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
+	if err := own.apply(&o); err != nil {
+		return nil, fmt.Errorf("call options: %w: %w", session.ErrInvalid, err)
+	}
+	return &own, nil
+}
+
+// apply changes the options of u, which no call uses yet.
+func (u *Uploader) apply(o *CallOptions) (err error) {
+	switch {
+	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
+		return fmt.Errorf("%v: no such rule", o.Skip)
+	case !utf8.ValidString(o.SourceVersion):
+		return fmt.Errorf("source version %q: want UTF-8", o.SourceVersion)
+	case o.RetryFor != 0 && o.Retries != 0:
+		return errors.New("RetryFor and Retries: want one of them")
+	case o.Size != nil && *o.Size < 0:
+		return errors.New("size: want a number that is not negative")
+	}
+	if o.Header != nil {
+		if u.client, err = u.client.WithHeader(o.Header); err != nil {
+			return err
 		}
 	}
 	if o.Observer != nil {
-		own.opts.Observer = o.Observer
+		u.opts.Observer = o.Observer
 	}
 	if o.RetryFor != 0 {
-		own.opts.RetryFor = o.RetryFor
-		own.retry.Time, own.retry.Tries = o.RetryFor, 0
+		u.opts.RetryFor = o.RetryFor
+		u.retry.Time, u.retry.Retries = o.RetryFor, 0
 	}
-	if o.Tries != 0 {
-		own.retry.Time, own.retry.Tries = 0, o.Tries
+	if o.Retries != 0 {
+		u.retry.Time, u.retry.Retries = 0, o.Retries
 	}
 	if o.Permanent != nil {
-		own.retry.Permanent = o.Permanent
+		u.retry.Permanent = o.Permanent
 	}
-	own.opts.Window = cmp.Or(o.Window, u.opts.Window)
-	own.opts.Spool = cmp.Or(o.Spool, u.opts.Spool)
+	u.opts.Window = cmp.Or(o.Window, u.opts.Window)
+	u.opts.Spool = cmp.Or(o.Spool, u.opts.Spool)
 	if o.DetectContentType != nil {
-		own.opts.DetectContentType = o.DetectContentType
+		u.opts.DetectContentType = o.DetectContentType
 	}
 	if o.Size != nil {
-		own.expect.Size = new(*o.Size)
+		u.expect.Size = new(*o.Size)
 	}
-	own.version = cmp.Or(o.SourceVersion, u.version)
-	own.source = cmp.Or(o.SourceName, u.source)
+	u.version = cmp.Or(o.SourceVersion, u.version)
+	u.source = cmp.Or(o.SourceName, u.source)
 	if o.Accept != nil {
-		own.accept = o.Accept
+		u.accept = o.Accept
 	}
 	if o.RemoveSource || o.Dispose != nil {
-		own.removal = removal{wanted: true, dispose: o.Dispose}
+		u.removal = removal{wanted: true, dispose: o.Dispose}
 	}
-	own.below = cmp.Or(o.Below, u.below)
+	u.below = cmp.Or(o.Below, u.below)
 	if o.Unsaved {
-		own.opts.Store, own.opts.Parallel = nil, nil
+		u.opts.Store, u.opts.Parallel = nil, nil
 	}
 	if o.Confirm != nil {
-		own.expect.Confirm = o.Confirm
+		u.expect.Confirm = o.Confirm
 	}
-	var err error
-	own.opts, err = own.opts.withDefaults()
-	reject(err)
-	switch {
-	case o.Skip < 0 || int(o.Skip) >= len(skipNames):
-		reject(fmt.Errorf("%v: no such rule", o.Skip))
-	case o.Skip != SkipNothing:
-		own.rule = o.Skip
-	}
-	if !utf8.ValidString(o.SourceVersion) {
-		reject(fmt.Errorf("source version %q: want UTF-8", o.SourceVersion))
-	}
-	if o.RetryFor != 0 && o.Tries != 0 {
-		reject(errors.New("RetryFor and Tries: want one of them"))
-	}
-	if o.Size != nil && *o.Size < 0 {
-		reject(errors.New("size: want a number that is not negative"))
-	}
-	client, err := u.client.WithHeader(o.Header)
-	reject(err)
-	if err == nil && o.Header != nil {
-		own.client = client
-	}
-	return &own
+	u.rule = cmp.Or(o.Skip, u.rule)
+	u.opts, err = u.opts.withDefaults()
+	return err
 }

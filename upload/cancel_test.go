@@ -29,7 +29,7 @@ func (w *world) unfinished() (up *upload.Uploader, id, path string) {
 }
 
 // TestCancelErrors checks that Cancel returns a sentinel error, and deletes
-// the Token if the session is finished or canceled.
+// the saved upload if the session is finished or canceled.
 func TestCancelErrors(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

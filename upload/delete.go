@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"sync"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -51,10 +52,10 @@ func (d *deleter) object(x *engine.Requester) error {
 	if *x.Spec.IfGenerationMatch <= 0 {
 		return fmt.Errorf("%w: the generation of %s is not known", session.ErrInvalid, x.Spec.URL())
 	}
-	_, err := x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return c.Delete(ctx, x.Spec) })
+	_, err := x.Ask(d.ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, bucket.OpDelete, func(ctx context.Context, c *session.Client) session.Reply { return bucket.Delete(ctx, c, x.Spec) })
 	})
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == session.OpDelete && failed.Status == http.StatusPreconditionFailed && errors.Is(err, session.ErrInvalid) {
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == bucket.OpDelete && failed.Status == http.StatusPreconditionFailed && errors.Is(err, session.ErrInvalid) {
 		err = d.replaced(x)
 	}
 	return err
@@ -65,7 +66,7 @@ func (d *deleter) object(x *engine.Requester) error {
 func (d *deleter) replaced(x *engine.Requester) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
-	a, err := x.To(spec).Ask(d.ctx, session.Request{}, x.To(spec).Stat)
+	a, err := x.To(spec).Ask(d.ctx, decide.Request{}, x.To(spec).Stat)
 	switch {
 	case err != nil && !engine.Refusal(err):
 		return err
@@ -86,7 +87,7 @@ type deleteCall struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	what     string // is deleted: object or folder
-	budget   *engine.Budget
+	budget   *engine.SharedBudget
 	failFast *batch.FailFast
 }
 
@@ -169,8 +170,6 @@ func (c *deleteCall) newDeleter() *deleter {
 // for the other deletions.
 func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 	switch why := d.failFast.Err(spec.Bucket); {
-	case d.u.invalid != nil:
-		return d.u.invalid
 	case d.ctx.Err() != nil:
 		return callInterrupted(d.ctx, "delete")
 	case why != nil:
@@ -200,11 +199,12 @@ func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 // The names end in a slash, are in the order of their raw bytes, and have the prefix of l. Managed folders are never
 // deleted, because they have an IAM policy.
 //
-// It yields each folder that was deleted, and each one that could not be deleted with the error, which wraps
-// [session.ErrPermission] if a permission is missing: storage.folders.delete, or storage.managedFolders.get, without
-// which it is not known whether a folder is managed. A folder that is not empty is not yielded. If it cannot be read
-// whether the bucket has folders, the only pair has no name, unless the service refuses to tell. Failures are handled
-// like those of [Uploader.Delete]. DeleteFolders calls names in another goroutine.
+// It yields each folder that was deleted, and each folder that could not be deleted with the error.
+// It does not yield a folder that is not empty. The error wraps [session.ErrPermission] if
+// storage.folders.delete is missing, or storage.managedFolders.get, which is needed to recognize a
+// managed folder. If the request about the bucket fails, the only pair has its error and no name,
+// unless the service refuses the request. Failures are handled like those of [Uploader.Delete].
+// DeleteFolders calls names in another goroutine.
 func (u *Uploader) DeleteFolders(ctx context.Context, l Listing, names iter.Seq[string]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		c := newDeleteCall(ctx, u, "folder")
@@ -242,8 +242,8 @@ func (c *deleteCall) hierarchical(l Listing) (has bool, err error) {
 	d := c.newDeleter()
 	defer d.close()
 	err = d.try(Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}, func(x *engine.Requester) error {
-		_, err := x.Ask(c.ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
-			return x.Plain(ctx, session.OpBucket, func(ctx context.Context, s *session.Client) (r session.Reply) {
+		_, err := x.Ask(c.ctx, decide.Request{Optional: true}, func(ctx context.Context) session.Reply {
+			return x.Plain(ctx, bucket.OpConfig, func(ctx context.Context, s *session.Client) (r session.Reply) {
 				has, r = bucket.Hierarchical(ctx, s, l.Bucket, l.Prefix, l.UserProject)
 				return r
 			})
@@ -259,13 +259,13 @@ func (c *deleteCall) hierarchical(l Listing) (has bool, err error) {
 // folder deletes the folder of x, unless it is managed or not empty.
 func (d *deleter) folder(x *engine.Requester) (deleted bool, err error) {
 	var managed bool
-	_, err = x.Ask(d.ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpFolderDelete, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err = x.Ask(d.ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, bucket.OpDeleteFolder, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			managed, r = bucket.DeleteFolder(ctx, c, x.Spec.Bucket, x.Spec.Object, x.Spec.UserProject)
 			return r
 		})
 	})
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == session.OpFolderDelete && failed.Status == http.StatusConflict && engine.Refusal(err) {
+	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Op == bucket.OpDeleteFolder && failed.Status == http.StatusConflict && engine.Refusal(err) {
 		return false, nil // it is not empty
 	}
 	return err == nil && !managed, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/decide"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
@@ -40,7 +42,7 @@ func (d *destination) skipped(ctx context.Context, listed bool, object *session.
 	case modified.UnixNano() == 0: // the source has none
 		rule = SkipIdentical
 	case !batch.Recent(modified):
-		d.spec = withMetadata(d.spec, session.FileModTimeKey, modified.Unix())
+		d.spec = withMetadata(d.spec, objectmeta.FileModTime, modified.Unix())
 	}
 	want := d.spec
 	d.setSpec(want.Resolved())
@@ -63,7 +65,7 @@ func (d *destination) skip(ctx context.Context, rule Skip, listed bool, object *
 		if err := d.turn(ctx); err != nil {
 			return false, err
 		}
-		a, err := d.requests.Ask(ctx, session.Request{}, d.wire().Stat)
+		a, err := d.requests.Ask(ctx, decide.Request{}, d.wire().Stat)
 		if err != nil && (!engine.Refusal(err) || d.u.removal.wanted && errors.Is(err, session.ErrPermission)) {
 			return false, err // after an upload that cannot be compared the source would stay, and be sent again
 		}
@@ -158,7 +160,7 @@ func (d *destination) madeMeanwhile(ctx context.Context, want Spec, damaged bool
 // false if that is not known.
 func (d *destination) lookOnce(ctx context.Context) (o *session.Object, ok bool) {
 	r := engine.Bounded(ctx, d.wire().Stat)
-	return r.Object, r.Answers()
+	return r.Object, decide.Answers(&r)
 }
 
 // madeByHolder reports whether the call is finished, because an object with the bytes

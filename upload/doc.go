@@ -1,7 +1,9 @@
-// Package upload uploads a local source to a Cloud Storage object. After an interruption
-// at any moment, only the bytes that the service had not yet committed are sent. The
-// object is byte-identical to the source, or does not appear. If [Spec] asks for
-// compression, it is the compressed source. The exceptions are below.
+// Package upload uploads a local source to a Cloud Storage object. After an
+// interruption, only bytes that the service had not committed are sent. Exceptions: a
+// file of at most 8 MiB starts over, and so does a stream without a spool if the process
+// ends. The object is byte-identical to the source, or does not appear. With Gzip of
+// [Spec], the object has the compressed bytes. Guarantees lists all
+// other exceptions.
 //
 // Make one [Uploader] with [New], and call the method for the source:
 //
@@ -16,13 +18,13 @@
 //	in memory               Uploader.Bytes      no other call
 //	a file of an fs.FS      Uploader.FS         no other call
 //	a pipe, or any reader   Uploader.Reader     no other call, unless in a spool
-//	written by a function   Uploader.NewWriter  the same; replaces storage.Writer
+//	written by a function   Uploader.NewWriter  no other call, unless in a spool; replaces storage.Writer
 //
 // [Uploader.With] sets options for single calls: an observer, a retry budget, a
 // header, the expected size, and a confirmation before the object is published.
 // Package gcsup/upload/tree lists files for Files, and package
 // gcsup/upload/manifest records which are finished. Package gcsup/upload/mirror makes a
-// prefix equal to a directory. docs/examples has a small program for each use.
+// prefix equal to a directory. docs/examples has a small program for each use, and docs/glossary.md explains the words.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
 // Application Default Credentials. This package links no Google SDK: [NewTransport]
@@ -31,16 +33,17 @@
 // # Saved uploads
 //
 // [Options.Store] keeps interrupted uploads: a directory ([state.OpenDir]), or a
-// database ([state.Store]). When a program starts, [Uploader.Saved] lists the
-// uploads of earlier processes, [Uploader.Query] asks the service for the committed
-// bytes of one, and [Uploader.Resume] continues it. If the source has another path
+// database ([state.Store]). When a program starts, [Uploader.Saved] lists the uploads
+// of earlier processes, [Uploader.Query] asks the service for the committed bytes of an
+// upload, and [Uploader.Resume] continues the upload. If the source has another path
 // now, call [Uploader.TakeOver] first, and on another machine [Uploader.Import].
-// [Uploader.Prune] deletes uploads that cannot be resumed, and [Uploader.Cancel] one
-// that is no longer wanted.
+// [Uploader.Prune] deletes uploads that cannot be resumed, and [Uploader.Cancel] an
+// upload that is no longer wanted. A saved upload contains a secret: see
+// [state.Encode].
 //
 // A file of at most 8 MiB, or a stream of at most 256 KiB, is sent in one request and
 // is not saved. Otherwise the first request carries up to 1 GiB. Before its reply, it
-// is not known which of these bytes are durable: see [CommitEvery]. A request of a
+// is not known which of these bytes are committed: see [Options.ChunkSize]. A request of a
 // stream carries at most one [Options.Window].
 //
 // # Guarantees
@@ -50,19 +53,21 @@
 //     that name stays.
 //   - After a failure the uploader queries the committed offset, and continues from
 //     there. Backoffs grow from one second to half a minute, with a random part, and are
-//     always shorter than a minute. A closed gate, or a bucket with a rate, can hold a
+//     always shorter than a minute. An open circuit breaker, or a bucket with a rate, can hold a
 //     request longer.
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
 //   - Committed bytes are discarded only if the service itself reports that they were
-//     damaged, that the session was canceled, or twice that the session is gone. There are
-//     two exceptions. [AutoParts] discards less than 16 MiB of the first bytes of a file if
-//     one connection is slow. A compressed file starts over if compressing it again gives
-//     other bytes, as another version of this package may do.
+//     damaged or that the session was canceled, or if two replies in a row say that the
+//     session is gone. There are two exceptions. [Parts].Auto discards less than 16 MiB of
+//     the first bytes of a file if one connection is slow. A compressed file starts over if
+//     compressing it again gives other bytes, as another version of this package may do.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
-//   - No byte of a source that changed since the session began is sent. A stream
-//     whose reader fails never becomes a truncated object.
+//   - No byte of a source that changed since the session began is sent. A stream whose
+//     reader fails never becomes a truncated object. But if the program that writes a
+//     pipe fails, its reader gets EOF, and the object has what the program wrote.
+//     [CallOptions].Confirm can prevent this.
 //   - Memory per upload is constant: a few MiB for a file, or all of it if it has
 //     at most 8 MiB. All streams, files that are compressed, and the parts of multipart
 //     uploads share [Options.Memory].
@@ -70,12 +75,12 @@
 // # Errors
 //
 // Branch with errors.Is on a sentinel, and with errors.As on a type. The tables at
-// [session.ErrInvalid], [state.ErrNoToken] and [ErrTruncated] list them all: what
+// [session.ErrInvalid], [state.ErrNotFound] and [ErrTruncated] list them all: what
 // happened, whether the upload is resumable, and what to do.
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. It
 // needs an [Options.Store], and a source that gets a session: not a file that is sent
-// in one request. A stream is resumable only in a spool ([InSpool]), after its input
+// in one request. A stream is resumable only in a spool ([Spool]), after its input
 // has ended. [Result.Resumable] reports it for each call.
 //
 // If the context of a call was done, or [Uploader.Pause] or [Uploader.Cancel] ended

@@ -2,7 +2,7 @@ package upload
 
 import "testing"
 
-// TestEnding checks the decision for every combination against what must hold of it.
+// TestEnding tries all combinations of facts, and checks what must hold for each decision.
 func TestEnding(t *testing.T) {
 	t.Parallel()
 	const flags = 11

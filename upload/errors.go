@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"gcsup/backoff"
 	"gcsup/upload/internal/engine"
 )
 
 // The sentinel errors of this package, and the other errors of its calls, except the
 // sentinels of packages session and state. The tables at [session.ErrInvalid] and
-// [state.ErrNoToken] have those.
+// [state.ErrNotFound] have those.
 //
 //	error                  what happened                                            resumable  what to do
 //
@@ -20,7 +19,7 @@ import (
 //	ErrNotTried            the file of a batch was not started, because of others   yes        upload it again later
 //	ErrSourceNeeded        Resume: the source is not a file, but one of ReaderAt    yes        call ReaderAt with the same identity
 //	ErrIncomplete          a spooled stream can never be completed                  no         cancel it, and upload the source again
-//	ErrPermanent           CallOptions.Permanent decided against a retry            yes        correct the cause
+//	backoff.ErrPermanent   CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
 //	*session.AnonymousError  its cause is that no credentials were sent             yes        change the setting in its reason
 //	*session.ScopeError    its cause is that the machine's access scopes permit no uploads  [2]  give the machine another scope
@@ -36,13 +35,13 @@ import (
 // decides. [3] means yes for a file.
 //
 // Where those tables say driver, they mean the [Uploader]. A call that needs a
-// corrupt saved upload sets it aside ([state.ErrCorruptToken]).
+// corrupt saved upload sets it aside ([state.ErrCorrupt]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
 // object at the destination. An *InterruptedError wraps only the error of the
 // context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
-// [session.ErrCanceled]. ErrPermanent is [backoff.ErrPermanent].
+// [session.ErrCanceled].
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
@@ -63,10 +62,6 @@ var (
 	// [Uploader.Prune] removes them.
 	ErrIncomplete = errors.New("the stream is incomplete")
 
-	// ErrPermanent is wrapped by the [*session.Error] of a failure for which
-	// [CallOptions].Permanent returned true.
-	ErrPermanent = backoff.ErrPermanent
-
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
 	// because others failed: its bucket does not exist, the credentials are not accepted,
 	// or the service could not be reached. Such an error also wraps the sentinel error of
@@ -83,8 +78,8 @@ var (
 // else. The cause of the context and the last failure are only in the text, because they
 // may be errors of another upload.
 type InterruptedError struct {
-	Committed int64 // bytes that the server acknowledged
-	Sent      int64 // bytes that were handed to the network; the server may hold more than it acknowledged
+	Committed int64 // the committed offset
+	Sent      int64 // bytes that were handed to the network; the service may have more than Committed
 	Resumable bool  // the upload is saved: the same call, or Resume, continues it; as in [Result.Resumable]
 
 	why engine.Interruption
@@ -92,7 +87,7 @@ type InterruptedError struct {
 
 // Error describes the progress of the upload, and why it ended.
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("upload interrupted, %d bytes acknowledged of %d sent: %s", e.Committed, e.Sent, e.why.Text)
+	return fmt.Sprintf("upload interrupted, %d bytes committed of %d sent: %s", e.Committed, e.Sent, e.why.Text)
 }
 
 // Unwrap returns the error of the context, ErrPaused or session.ErrCanceled.

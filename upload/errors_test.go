@@ -14,7 +14,7 @@ import (
 // errors of other packages. The sentinels of these packages are in their own tables.
 func TestErrorTable(t *testing.T) {
 	want, listed := errorsOf(t, ".")
-	want = append(want, "chunk.ErrRead", "chunk.ErrNotRegular", "*fs.PathError", "fs.ErrExist")
+	want = append(want, "backoff.ErrPermanent", "chunk.ErrRead", "chunk.ErrNotRegular", "*fs.PathError", "fs.ErrExist")
 	for dir, atLeast := range map[string]int{"../session": 15, "../session/state": 5} {
 		below, resumable := errorsOf(t, dir)
 		for _, name := range below {

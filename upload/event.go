@@ -16,7 +16,7 @@ type EventKind int
 // The kinds of events. Done, Interrupted and Failed are the terminal kinds.
 const (
 	Started   EventKind = iota // a session was opened, or a small object is on its way
-	Resumed                    // a saved session continues at Committed
+	Resumed                    // the session of a saved upload continues at Committed
 	Restarted                  // the session was lost, or its bytes were damaged: a new one starts at byte 0
 	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second
@@ -32,11 +32,11 @@ const (
 
 	// The following are not terminal.
 
-	Held // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
+	LeaseHeld // another process holds the lease of the saved upload, and may have died; the lease ends in Delay
 
 	PartDone  // the service has all of a part, see Part
-	Undivided // AutoParts sends the file over one connection; Cause is the reason
-	Divided   // AutoParts discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
+	Undivided // Parts.Auto sends the file over one connection; Cause is the reason
+	Divided   // Parts.Auto discards the first bytes, which one connection sent, and sends the file in parts; Cause is the reason
 
 	InputWaits     // the input of a stream is not read, because its spool is full; Cause is the reason, Err that of the disk
 	InputContinues // the input is read again
@@ -47,7 +47,7 @@ const (
 var eventNames = [kindCount]string{
 	Started: "started", Resumed: "resumed", Restarted: "restarted", Discarded: "discarded", Progress: "progress",
 	Verifying: "verifying", Waiting: "waiting", Warning: "warning", Settling: "settling",
-	Done: "done", Interrupted: "interrupted", Failed: "failed", Held: "held",
+	Done: "done", Interrupted: "interrupted", Failed: "failed", LeaseHeld: "lease_held",
 	InputWaits: "input_waits", InputContinues: "input_continues",
 	PartDone: "part_done", Undivided: "undivided", Divided: "divided",
 }
@@ -61,11 +61,11 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 
 // Event reports what an upload does. It holds no secrets.
 //
-// An upload is a call of a method of [Uploader] that returns a [Result], a [Writer],
-// a call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
-// last event is the only one of a terminal kind. An upload that fails before its
-// first request has one, and a file of a batch that is skipped or not tried, too.
-// The events of a listing, and of the methods that send nothing, such as
+// An upload is a call of a method of [Uploader] that returns a [Result], a [Writer], a
+// call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
+// last event is the only one of a terminal kind. An upload that fails before its first
+// request, and a file of a batch that is skipped or not tried, also have a terminal
+// event. The events of a listing, and of the methods that send nothing, such as
 // [Uploader.Saved], [Uploader.Query] and [Uploader.Prune], have no terminal kind.
 //
 // SentDelta and CommittedDelta are changes since the previous event of the upload that the
@@ -75,10 +75,10 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 //
 //   - SentDelta is never negative, because bytes that are sent again count again. The sum
 //     over all events of an upload is Result.BytesSent.
-//   - CommittedDelta is negative if the server lost bytes, as in Restarted, and in a Discarded
-//     or Divided after the upload has started, or lost a part. Bytes that an earlier call
-//     sent do not count: it is 0 up to Started or Resumed. The sum is the difference
-//     between Committed at that event and Committed at the end.
+//   - CommittedDelta is negative if committed bytes are lost: in Restarted, in a Discarded or
+//     Divided after the upload has started, or if the service lost a part. It is 0 up to
+//     Started or Resumed, because bytes that an earlier call sent do not count. The sum is the
+//     change of Committed from then on.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
@@ -92,25 +92,25 @@ type Event struct {
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
 	Arrived   int64          // offset up to which the upload has progressed: committed bytes, and bytes that have arrived in a request of a session or of a small file
-	Committed int64          // offset up to which the server holds them durably
+	Committed int64          // the committed offset
 
 	SentDelta      int64 // bytes of the object that were handed to the network since the previous event
 	CommittedDelta int64 // change of Committed since the previous event
 
 	Compared  int64         // Verifying: offset up to which the source was read
 	ToCompare int64         // Verifying: offset up to which it will be read
-	Delay     time.Duration // Waiting, Held: how long
+	Delay     time.Duration // Waiting, LeaseHeld: how long
 	Retry     int           // Waiting: number of consecutive failures, from 1
 	Store     bool          // Waiting: the request was one of Options.Store, to save the upload or to keep its lease
-	Held      bool          // Waiting: the gate holds the upload, because another one probes the service
+	Blocked   bool          // Waiting: the circuit breaker blocks the upload, because another one probes the service
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
 	// Cause is a reason for people: of Waiting, Restarted, Discarded, Undivided, Divided, Warning and
-	// InputWaits. Of Held, it is the process that holds the lease.
+	// InputWaits. Of LeaseHeld, it is the process that holds the lease.
 	Cause string
 
 	// Err is what the call returns (Interrupted, Failed), why the request failed (Waiting), a
-	// *state.HeldError (Held), the error of the disk (InputWaits), or the error in Cause (Warning). It
+	// *state.HeldError (LeaseHeld), the error of the disk (InputWaits), or the error in Cause (Warning). It
 	// can be nil.
 	Err error
 
@@ -175,7 +175,7 @@ type Exchange struct {
 	Offset    int64         // offset of the object data in the request; without object data, the committed offset before the request
 	Sent      int64         // bytes of object data that were handed to the network
 	Status    int           // HTTP status; 0 if no reply arrived
-	Committed int64         // offset up to which the reply reports bytes as durable; -1 if it reports none
+	Committed int64         // the committed offset in the reply; -1 if there is none
 	Err       error         // why no reply arrived, or what is wrong with it
 
 	// Next is the decision that follows. It is nil if the upload ended, or if nothing
@@ -196,7 +196,7 @@ func (x *Exchange) log(logger *slog.Logger, attrs []slog.Attr) {
 	}
 	attrs = append(attrs, slog.Int64("from", x.Offset), slog.Int64("sent", x.Sent), slog.Int("status", x.Status))
 	if x.Committed >= 0 {
-		attrs = append(attrs, slog.Int64("held", x.Committed))
+		attrs = append(attrs, slog.Int64("committed", x.Committed))
 	}
 	if x.Err != nil {
 		attrs = append(attrs, slog.Any("err", x.Err))

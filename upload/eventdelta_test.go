@@ -10,7 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/upload"
 )
 
@@ -80,12 +80,12 @@ func TestEventDeltas(t *testing.T) {
 		}, false},
 		{"parts by compose", byParts, []faults.Fault{cut}, file(partsLarge, spec), false},
 		{"parts by compose, one is lost", byParts, []faults.Fault{{Match: faults.Match{Op: faults.OpFinalize}, Skip: 2, Do: faults.Action{Effect: faults.EffectNotFound}}}, file(partsLarge, spec), true},
-		{"parts by multipart", byMultipart, []faults.Fault{{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q}}}, file(4*session.MultipartMinPart+1, spec), false},
+		{"parts by multipart", byMultipart, []faults.Fault{{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q}}}, file(4*multipart.MinPart+1, spec), false},
 		{"nothing is sent", resumable, nil, func(w *world, up *upload.Uploader) (*upload.Result, error) {
 			if _, err := w.uploader(quiet).Bytes(w.t.Context(), data(1000), spec); err != nil {
 				return nil, err
 			}
-			return up.With(upload.CallOptions{Skip: upload.SkipIdentical}).File(w.t.Context(), w.file(data(1000)), spec)
+			return withCall(up, upload.CallOptions{Skip: upload.SkipIdentical}).File(w.t.Context(), w.file(data(1000)), spec)
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestEventDeltasOfAResume(t *testing.T) {
 				t.Parallel()
 				inBubble(t, unhurried(), func(w *world) {
 					path := w.file(data(tt.size))
-					up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+					up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 					id, result := w.begin(up, path, tt.spec)
 					if err := up.Pause(w.t.Context(), id); err != nil {
 						t.Fatal(err)
@@ -143,7 +143,7 @@ func TestEventDeltasWithoutEvents(t *testing.T) {
 	inBubble(t, unhurried(), func(w *world) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Second)
 		defer cancel()
-		up := w.uploader(resumable).With(upload.CallOptions{Observer: func(e upload.Event) {
+		up := withCall(w.uploader(resumable), upload.CallOptions{Observer: func(e upload.Event) {
 			time.Sleep(time.Minute)
 			w.mu.Lock()
 			w.events = append(w.events, e)

@@ -35,7 +35,10 @@ func ExampleUploader_With_confirm() {
 			output.Close() // ends the command if the upload has failed
 			cmd.Wait()
 		}()
-		call := up.With(upload.CallOptions{Confirm: func(context.Context) error { return cmd.Wait() }})
+		call, err := up.With(upload.CallOptions{Confirm: func(context.Context) error { return cmd.Wait() }})
+		if err != nil {
+			return err
+		}
 		_, err = call.Reader(context.Background(), output, upload.Spec{Bucket: "my-bucket", Object: "dump"})
 		return err
 	}

@@ -13,21 +13,21 @@ import (
 	"gcsup/upload"
 )
 
-// Print the progress, and the durable part of it. CommitEvery requests a durable
-// offset after each 4 MiB.
+// Print the progress, and the committed part of it. With ChunkSize, the service
+// commits each 4 MiB.
 func ExampleEvent_progress() {
 	emulator := fakegcs.NewServer(nil, &fakegcs.Options{CreateBuckets: true})
 	defer emulator.Close()
 	bar := io.Discard // os.Stderr
 	up, err := upload.New(http.DefaultClient, &upload.Options{
-		Endpoint:    emulator.URL,
-		CommitEvery: upload.CommitEvery{Bytes: 4 << 20},
+		Endpoint:  emulator.URL,
+		ChunkSize: 4 << 20,
 		Observer: func(e upload.Event) { // of one upload: from one goroutine at a time
 			switch {
 			case e.Kind == upload.Started:
 				fmt.Println("started", e.Spec.URL())
 			case e.Kind == upload.Progress:
-				fmt.Fprintf(bar, "\rsent %d of %d bytes, %d are durable", e.Sent, e.Size, e.Committed)
+				fmt.Fprintf(bar, "\rsent %d of %d bytes, %d are committed", e.Sent, e.Size, e.Committed)
 			case e.Kind.Terminal():
 				fmt.Println(e.Kind, e.Result.Size>>20, "MiB in", e.Result.Requests, "requests")
 			}

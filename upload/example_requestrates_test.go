@@ -25,7 +25,7 @@ func ExampleRequestRates() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("uploaded %s, waited %v for the rate\n", result.Spec.URL(), result.Paced)
+	fmt.Printf("uploaded %s, waited %v for the rate\n", result.Spec.URL(), result.Throttled)
 	for bucket, rate := range rates.All() {
 		fmt.Printf("%s: %.0f requests per second\n", bucket, rate.PerSecond())
 	}

@@ -33,23 +33,23 @@ var (
 )
 
 // Load is SELECT token FROM uploads WHERE id = $1.
-func (s *tableStore) Load(_ context.Context, id string) (*state.Token, error) {
+func (s *tableStore) Load(_ context.Context, id string) (*state.Upload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, ok := s.tokens[id]
 	if !ok {
-		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
-	t, err := state.Decode(data) // its errors wrap ErrCorruptToken and ErrTokenVersion
+	t, err := state.Decode(data) // its errors wrap ErrCorrupt and ErrVersion
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: it has the ID %s", state.ErrCorruptToken, t.ID)
+		err = fmt.Errorf("%w: it has the ID %s", state.ErrCorrupt, t.ID)
 	}
 	return t, err
 }
 
 // Save is INSERT INTO uploads VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token =
 // $2. The bytes are a secret: encrypt the column if others can read it.
-func (s *tableStore) Save(_ context.Context, t *state.Token) error {
+func (s *tableStore) Save(_ context.Context, t *state.Upload) error {
 	data, err := state.Encode(t)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *tableStore) Delete(_ context.Context, id string) error {
 
 func (s *tableStore) Lock(_ context.Context, id string) (unlock func(), err error) {
 	if !state.ValidID(id) {
-		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %q", state.ErrNotFound, id)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

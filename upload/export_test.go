@@ -1,14 +1,17 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
 	"testing"
 	"time"
 
+	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/internal/cloudtest"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
 )
@@ -48,10 +51,32 @@ func ServeBucket(t *testing.T, opts *fakegcs.Options) (srv *fakegcs.Server, clie
 // OneIsSlow makes u know that a single connection is slow.
 func OneIsSlow(u *Uploader) { u.link.Measure()(0, time.Hour) }
 
-// AutoPartsFrom returns AutoParts with other minimum sizes of a file and of its parts, in
+// ScaledAtRisk returns a bound whose constants are smaller: the bound before the first commit, after some, and
+// what a session takes.
+func ScaledAtRisk(first, least, session int64) *AtRisk {
+	return &AtRisk{bound: atrisk.Bound{Scale: atrisk.Scale{First: first, Least: least, Unknown: session}}}
+}
+
+// Amounts returns how many bytes of sessions and of whole requests are at risk, and their bound.
+func (a *AtRisk) Amounts() (sessions, whole, bound int64) { return a.bound.Amounts() }
+
+// AutoPartsFrom returns Parts with Auto and other minimum sizes of a file and of its parts, in
 // bytes.
 func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
-	p := AutoParts(connections)
-	p.options.MinFile, p.options.Min = minFile, minPart
-	return p
+	return &Parts{Auto: true, Connections: connections, MinPart: minPart, minFile: minFile}
+}
+
+// Tuned returns a copy of u with a limiter of small files, unless it is nil, and with the memory of a
+// batch, unless it is 0.
+func Tuned(u *Uploader, small *backoff.Limiter, memory int64) *Uploader {
+	own := *u
+	own.small, own.batchMemory = cmp.Or(small, u.small), cmp.Or(memory, u.batchMemory)
+	return &own
+}
+
+// Joined returns a copy of p with another Join.
+func (p *Parts) Joined(by JoinBy) *Parts {
+	other := *p
+	other.Join = by
+	return &other
 }

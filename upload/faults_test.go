@@ -6,6 +6,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testsize"
 )
 
 // fault is a plan that an upload must survive.
@@ -77,6 +78,7 @@ func eachFault(t *testing.T, of int, points []point, check func(w *world, at str
 	if testing.Short() {
 		of = 8
 	}
+	of = testsize.Raced(8, of)
 	for at, p := range points {
 		for i, f := range slices.Concat(everyFault, p.also) {
 			if (at+i)%of != 0 {

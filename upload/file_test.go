@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -48,7 +48,7 @@ func TestRequestsWhenNothingFails(t *testing.T) {
 					t.Errorf("requests:\n%swant:\n%s", got, tt.want)
 				}
 				o, _ := w.srv.Object("bkt", "obj")
-				if res.Object == nil || res.Object.Generation != o.Generation || res.Object.Size != tt.size || res.Object.CRC32C != chunk.Update(0, content) {
+				if res.Object == nil || res.Object.Generation != o.Generation || res.Object.Size != tt.size || res.Object.CRC32C != checksum.Update(0, content) {
 					t.Errorf("Result.Object = %+v", res.Object)
 				}
 				if res.BytesSent != tt.size || res.BytesResent != 0 || res.Retries != 0 || res.Resumed || res.Waited != 0 || res.Size != tt.size {

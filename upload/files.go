@@ -13,33 +13,25 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"gcsup/backoff"
+	"gcsup/internal/bucket"
 	"gcsup/internal/grace"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
 type BatchOptions struct {
-	// Small is how many files of up to 8 MiB, which are sent in a single request, are
-	// uploaded at a time. Large is the number for larger files, which get a session. 0 means
-	// as many as raise the throughput, see SmallLimiter. Jobs limits both together; 0 means no
-	// limit.
-	Small, Large, Jobs int
-
-	// SmallLimiter finds the number if Small is 0, and LargeLimiter if Large is 0. Batches
-	// with the same limiter share its number. nil means those of the Uploader, which all its
-	// batches share. They begin with 32 and 4 files, and permit up to 1,024 and 64, or
-	// fewer if this process may open few files. A file counts from when it is opened until its
-	// outcome is known, waits before retries included. A file that a listing may show to be
-	// unchanged counts from its first request.
-	SmallLimiter, LargeLimiter *backoff.Limiter
-
-	// Memory bounds the bytes of small files in memory. 0 means 64 MiB. If Small is 0, it bounds
-	// the buffers of their connections, too.
-	Memory int64
+	// Jobs is how many files are uploaded at a time. 0 means as many as raise the throughput.
+	// All batches of an Uploader share this number: one for files of up to 8 MiB, which are
+	// sent in a single request, and one for larger files, which get a session. It begins with 32
+	// and 4 files, and grows up to 1,024 and 64, or fewer if this process may open few files. A
+	// file counts from when it is opened until its outcome is known, waits before retries
+	// included. A file that a listing may show to be unchanged counts from its first request.
+	//
+	// The bytes of small files in memory are at most 64 MiB for any number. If Jobs is 0, these
+	// include the buffers of their connections.
+	Jobs int
 
 	// Skip leaves out files whose object exists. SkipNothing means the rule of
 	// [CallOptions], if there is one.
@@ -47,8 +39,8 @@ type BatchOptions struct {
 
 	// PreservePOSIX writes the modification time, access time, owner, group and
 	// permissions of each file to the metadata of its object, under the keys that
-	// gcloud storage cp -P uses: see [session.FileModTimeKey] and
-	// [session.FileModeKey]. Windows has only the modification time.
+	// gcloud storage cp -P uses, such as goog-reserved-file-mtime and
+	// goog-reserved-posix-mode. Windows has only the modification time.
 	PreservePOSIX bool
 
 	// Listing, if not nil, is listed to look up the destinations of jobs that are
@@ -56,17 +48,22 @@ type BatchOptions struct {
 	// Warning, and the destinations are looked up one by one.
 	Listing *Listing
 
+	// SkipIfListed uploads files without a comparison if the service refuses the Listing, instead of a
+	// request for each destination.
+	SkipIfListed bool
+
 	// DryRun sends no data: the Result of a file that would be uploaded has
 	// Planned set.
 	DryRun bool
 
 	// Sizes yields the sizes of all files of the batch, in any order. It is read only
-	// while the service fails, because each upload of a batch has as many tries as one
+	// while the service fails, because each upload of a batch has as many retries as one
 	// file with the size of the batch. If it is nil, only files that were started count.
 	Sizes iter.Seq[int64]
 }
 
-const defaultMemory = 64 << 20
+// batchMemory bounds the bytes of small files in memory.
+const batchMemory = 64 << 20
 
 // Files uploads the files that jobs yields, several at a time, and yields one
 // result for each job, in the order in which they end. A failure of one file does
@@ -76,14 +73,14 @@ const defaultMemory = 64 << 20
 //     credentials ([session.ErrNotFound], [session.ErrCredentials]);
 //   - the files of a bucket in which three uploads were denied and none succeeded
 //     ([session.ErrPermission]);
-//   - all remaining files when one has used up its retries, if since its first
-//     failure no upload has succeeded and no large one has progressed
+//   - all remaining files, when a file has used up its retries, and since its first
+//     failure no upload has succeeded and no large upload has progressed
 //     ([session.ErrRetriesExhausted]). If an upload succeeds later, the next files are
 //     tried again.
 //
-// All uploads share the gate and the retry budget: each has as many tries as one file
-// with the size of the batch. While the service fails, the gate may hold them for twice as
-// long as these tries can wait.
+// All uploads share the circuit breaker and the retry budget: each has as many retries as one
+// file with the size of the batch. While the service fails, the breaker may block them for twice
+// as long as these retries can wait.
 //
 // Jobs are read as they are needed, at most a few thousand ahead. Small files are not
 // locked or saved. When ctx is done, or the loop over the results ends, no more jobs
@@ -102,11 +99,12 @@ type filesCall struct {
 	cancel     context.CancelFunc
 	opts       BatchOptions
 	comparison *comparison // nil for Files
-	budget     *engine.Budget
+	budget     *engine.SharedBudget
 	memory     *semaphore.Weighted
 	saved      []string // IDs of the uploads that were saved when the batch began
 	failFast   *batch.FailFast
 	counting   atomic.Bool // the sizes are being added up, or all of them were
+	uncompared atomic.Bool // SkipIfListed, and the listing was refused
 	pool       *batch.Pool[Job, outcome]
 }
 
@@ -120,20 +118,19 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 	b := &filesCall{opts: *cmp.Or(opts, &BatchOptions{}), budget: u.newBudget()}
 	b.ctx, b.cancel = context.WithCancel(ctx)
 	b.opts.Skip = cmp.Or(b.opts.Skip, u.rule)
-	b.opts.Memory = cmp.Or(max(b.opts.Memory, 0), defaultMemory)
 	small, large := batch.Deciders(batch.OpenFiles())
 	b.pool = batch.NewPool(b.ctx,
-		batch.Kind{Fixed: b.opts.Small, Limiter: cmp.Or(b.opts.SmallLimiter, u.small), Deciders: small},
-		batch.Kind{Fixed: b.opts.Large, Limiter: cmp.Or(b.opts.LargeLimiter, u.large), Deciders: large, Streams: true},
+		batch.Kind{Fixed: b.opts.Jobs, Limiter: u.small, Deciders: small},
+		batch.Kind{Fixed: b.opts.Jobs, Limiter: u.large, Deciders: large, Streams: true},
 		b.opts.Jobs, b.do)
 	own := *u
 	own.goroutines = b.pool.Goroutines
 	b.u = &own
 	if b.opts.Sizes != nil {
-		b.budget.Held = b.count
+		b.budget.Blocked = b.count
 	}
 	b.failFast = batch.NewFailFast(b.budget.Progress)
-	b.memory = semaphore.NewWeighted(b.opts.Memory)
+	b.memory = semaphore.NewWeighted(u.batchMemory)
 	return b
 }
 
@@ -146,7 +143,7 @@ func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) boo
 
 // read passes the jobs to the pool.
 func (b *filesCall) read(jobs iter.Seq[Job]) {
-	if b.opts.Listing != nil && b.opts.Skip != SkipNothing && b.u.invalid == nil {
+	if b.opts.Listing != nil && b.opts.Skip != SkipNothing {
 		jobs = b.lookUp(jobs)
 	}
 	if store := b.u.opts.Store; store != nil && b.comparison == nil {
@@ -175,8 +172,16 @@ func (b *filesCall) lookUp(jobs iter.Seq[Job]) iter.Seq[Job] {
 					b.comparison.unlisted.Store(&err)
 					return
 				}
+				what := "each destination is looked up"
+				if b.opts.SkipIfListed && engine.Refusal(err) {
+					b.uncompared.Store(true)
+					if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrCredentials) {
+						continue // the uploads have the same error
+					}
+					what = "files are uploaded without a comparison"
+				}
 				spec := Spec{Bucket: b.opts.Listing.Bucket, Object: b.opts.Listing.Prefix}
-				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: "each destination is looked up, because the bucket cannot be listed: " + err.Error(), Err: err})
+				b.observe(Event{Kind: Warning, Spec: spec, Size: -1, Cause: what + ", because the bucket cannot be listed: " + err.Error(), Err: err})
 				continue
 			}
 			if !yield(job) {
@@ -213,6 +218,14 @@ func (b *filesCall) unread(job Job) bool {
 	return false
 }
 
+// rule returns the rule for a job.
+func (b *filesCall) rule(job Job) Skip {
+	if b.uncompared.Load() && !job.Listed {
+		return SkipNothing
+	}
+	return b.opts.Skip
+}
+
 // undecided reports whether the file of a job may need no request.
 func (b *filesCall) undecided(job Job) bool {
 	return b.opts.DryRun || b.opts.Skip != SkipNothing && job.Listed && job.Object != nil
@@ -220,7 +233,7 @@ func (b *filesCall) undecided(job Job) bool {
 
 // do uploads the file of a job at a place. It returns the bytes of the object, if it was made.
 func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
-	err := cmp.Or(job.Err, b.u.invalid)
+	err := job.Err
 	if err == nil {
 		err = b.notTried(job.Spec)
 	}
@@ -231,7 +244,7 @@ func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 		return b.untried(Result{Spec: job.Spec, Path: job.Path, Size: job.Size, Skipped: b.opts.Skip, Object: job.Object}, nil), 0
 	}
 	c := newCall(b.ctx, b.u, job.Spec, b.budget)
-	c.rule, c.batch = b.opts.Skip, true
+	c.rule, c.batch = b.rule(job), true
 	if at.Limited() {
 		c.uplink.Place = at
 	}
@@ -318,7 +331,7 @@ func (b *filesCall) holdMemory(ctx context.Context, f *openFile, at *batch.Place
 	if at.Limited() {
 		size += connectionMemory(size)
 	}
-	size = min(size, b.opts.Memory)
+	size = min(size, b.u.batchMemory)
 	if err := b.memory.Acquire(ctx, size); err != nil {
 		return nil, engine.NewInterruption(ctx, nil)
 	}
@@ -368,7 +381,7 @@ func (b *filesCall) observe(e Event) {
 	batch.Await(b.ctx, done, grace.Event)
 }
 
-// count adds up the sizes of all files once, as long as the gate is closed. The sum
+// count adds up the sizes of all files once, as long as the circuit breaker is open. The sum
 // is not needed otherwise.
 func (b *filesCall) count() {
 	if !b.counting.CompareAndSwap(false, true) {
@@ -379,7 +392,7 @@ func (b *filesCall) count() {
 		for size := range b.opts.Sizes {
 			total += size
 			b.budget.Counted.Store(max(b.budget.Counted.Load(), total))
-			if b.ctx.Err() != nil || !b.u.opts.Gate.Closed() {
+			if b.ctx.Err() != nil || !b.u.opts.Breaker.Open() {
 				b.counting.Store(false) // the next call starts over
 				return
 			}
@@ -394,7 +407,7 @@ func (b *filesCall) count() {
 // size. The object determines whether the file is compressed for the comparison, as with
 // [SkipSameContent].
 //
-// Only Small, Large, their limiters, Jobs, Listing and Sizes of opts apply; a nil opts uses the defaults. If the
+// Only Jobs, Listing and Sizes of opts apply; a nil opts uses the defaults. If the
 // Listing fails because there is no such bucket, because the credentials are not accepted or
 // because the service cannot be reached, no more jobs are read, and the last pair has the error
 // and no Result. After any other failure of the listing, the objects are looked up one by one.

@@ -15,12 +15,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -136,7 +137,7 @@ type countingStore struct {
 	n *atomic.Int64
 }
 
-func (c countingStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (c countingStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	c.n.Add(1)
 	return c.Store.Load(ctx, id)
 }
@@ -181,7 +182,7 @@ func TestFilesInAnOutage(t *testing.T) {
 		// One object that always fails ends nothing.
 		w.srv.ClearFaults()
 		w.addFaults(status(503, faults.Match{Object: "7"}))
-		got = files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Small: 2})
+		got = files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Jobs: 2})
 		if ended(got, nil) != 299 {
 			t.Errorf("%d uploaded, want 299", ended(got, nil))
 		}
@@ -189,8 +190,8 @@ func TestFilesInAnOutage(t *testing.T) {
 }
 
 // TestBudgetOfABatch checks how long a batch retries without the service. Each of its
-// uploads has the tries of one file of the total size. The gate may hold them for
-// twice as long as these tries can wait. It does not hold a file that is alone.
+// uploads has the retries of one file of the total size. The breaker may block them for
+// twice as long as these retries can wait. It does not block a file that is alone.
 func TestBudgetOfABatch(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -208,18 +209,18 @@ func TestBudgetOfABatch(t *testing.T) {
 		sizes       func(yield func(int64) bool)
 		first, last time.Duration // when uploads end
 	}{
-		// 10 tries for 64 MiB wait for 1, 2, 4, 8, 16 s, each and up to 1 s more, and
+		// 10 retries for 64 MiB wait for 1, 2, 4, 8, 16 s, each and up to 1 s more, and
 		// five times 32 s.
 		{"one file", n * mib, nil, 191 * time.Second, 196 * time.Second},
 		{"a tree", mib, sizes, 2 * 196 * time.Second, 2*196*time.Second + 32*time.Second},
-		// 32 MiB were started: 8 tries, of at most 132 s.
+		// 32 MiB were started: 8 retries, of at most 132 s.
 		{"files without sizes", mib, nil, 2 * 132 * time.Second, 2*132*time.Second + 32*time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
 				jobs := w.jobs(int(n*mib/tt.size), tt.size)
-				got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Small: 32, Sizes: tt.sizes})
+				got := files(w.t.Context(), w.uploader(withoutStore), jobs, &upload.BatchOptions{Jobs: 32, Sizes: tt.sizes})
 				if failed := ended(got, session.ErrRetriesExhausted); failed != len(jobs) {
 					t.Errorf("%d of %d files ended with ErrRetriesExhausted", failed, len(jobs))
 				}
@@ -332,6 +333,51 @@ func TestFilesSkipKey(t *testing.T) {
 	}
 }
 
+// TestFilesSkipIfListed checks that a refused listing costs no request for each file, only the comparison.
+func TestFilesSkipIfListed(t *testing.T) {
+	t.Parallel()
+	list := faults.Match{Op: faults.OpList}
+	for _, c := range []struct {
+		bucket        string
+		listing       int // the status of a reply that is no listing
+		ifListed      bool
+		skipped, gets int
+		warnings      int
+		err           error
+	}{
+		{"bkt", 0, true, 3, 0, 0, nil},
+		{"bkt", http.StatusForbidden, false, 3, 3, 1, nil},
+		{"bkt", http.StatusForbidden, true, 0, 0, 1, nil},
+		{"missing", 0, true, 0, 0, 0, session.ErrNotFound},
+	} {
+		t.Run(fmt.Sprintf("%s, status %d, %v", c.bucket, c.listing, c.ifListed), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				up, jobs := w.uploader(), w.jobs(3, 1000)
+				files(w.t.Context(), up, jobs, nil)
+				if c.listing != 0 {
+					w.addFaults(status(c.listing, list))
+				}
+				for i := range jobs {
+					jobs[i].Spec.Bucket = c.bucket
+				}
+				opts := &upload.BatchOptions{Jobs: 1, Skip: upload.SkipIdentical, SkipIfListed: c.ifListed, Listing: &upload.Listing{Bucket: c.bucket}}
+				got := files(w.t.Context(), up, jobs, opts)
+				skipped := 0
+				for _, o := range got {
+					if o.Skipped == upload.SkipIdentical {
+						skipped++
+					}
+				}
+				synctest.Wait() // the server counts a request when it ends, after the reply
+				gets, warnings := int(w.srv.Stats().Ops[faults.OpGet]), w.saw(upload.Warning)
+				if skipped != c.skipped || gets != c.gets || warnings != c.warnings || len(got) != 3 || c.err == nil && ended(got, nil) != 3 || c.err != nil && ended(got, c.err) == 0 {
+					t.Errorf("%d skipped, %d requests for objects, %d warnings, %d of %d files without an error; want %+v", skipped, gets, warnings, ended(got, nil), len(got), c)
+				}
+			})
+		})
+	}
+}
+
 func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 	t.Helper()
 	client, err := session.NewClient(w.http, "http://gcs.test")
@@ -388,12 +434,12 @@ func TestFilesMemory(t *testing.T) {
 				}
 			}
 		})
-		got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Small: 32, Memory: 3 * mib})
+		got := files(w.t.Context(), upload.Tuned(up, nil, 3*mib), jobs, &upload.BatchOptions{Jobs: 32})
 		if ended(got, nil) != 12 || most.Load() != 3 {
 			t.Errorf("%d uploaded, %d at a time, want 3", ended(got, nil), most.Load())
 		}
 		// A file larger than the budget is uploaded alone.
-		if got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Memory: 1000}); ended(got, nil) != 12 {
+		if got := files(w.t.Context(), upload.Tuned(up, nil, 1000), jobs, nil); ended(got, nil) != 12 {
 			t.Errorf("%d uploaded", ended(got, nil))
 		}
 	})
@@ -513,7 +559,7 @@ func TestFilesInAnOfflineMinute(t *testing.T) {
 			w.http.Transport = network
 			jobs := w.jobs(100, 10)
 			n, failed := 0, 0
-			for _, err := range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Small: 2, Skip: rule}) {
+			for _, err := range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Jobs: 2, Skip: rule}) {
 				if n++; n == 10 {
 					network.on.Store(true)
 					time.AfterFunc(20*time.Second, func() { network.on.Store(false) })
@@ -550,8 +596,10 @@ func TestFilesBesideALargeOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			jobs := append([]upload.Job{{Path: path, Spec: spec}}, w.jobs(40, 10)...)
-			up := w.uploader(func(o *upload.Options) { o.ChunkSize, o.RetryFor, o.Gate = chunkSize, time.Minute, backoff.NoGate })
-			got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Small: 20})
+			up := w.uploader(func(o *upload.Options) {
+				o.ChunkSize, o.RetryFor, o.Breaker = chunkSize, time.Minute, backoff.NoBreaker
+			})
+			got := files(w.t.Context(), up, jobs, &upload.BatchOptions{Jobs: 21})
 			if ended(got, nil) != 1 || ended(got, session.ErrRetriesExhausted) != 40 || ended(got, upload.ErrNotTried) != 0 {
 				t.Errorf("requests of %d: %d uploaded, %d failed, %d not tried; large file after %v: %v", chunkSize,
 					ended(got, nil), ended(got, session.ErrRetriesExhausted), ended(got, upload.ErrNotTried), got["obj"].at, got["obj"].err)
@@ -574,7 +622,7 @@ func TestFilesRacySource(t *testing.T) {
 		for _, skipped := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
 			got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical})
 			for i, job := range jobs {
-				want, err := chunk.StatIdentity(job.Path)
+				want, err := sourcefile.StatIdentity(job.Path)
 				if i == 1 {
 					want.ChangeTimeNS = 0
 				}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
@@ -17,17 +18,17 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// fileUpload makes the object of an open file, step by step: [choose] decides which one is next.
+// fileUpload makes the object of an open file, step by step: [nextStep] decides which one is next.
 type fileUpload struct {
 	*openFile
 	there *destination
 	know  facts
 
-	want    Spec         // the options of the object if the upload starts over
-	given   Spec         // those of the call, without defaults
-	token   *state.Token // the saved upload; nil if there is none
-	first   Spec         // the options with which it began, with the secret of its key
-	damaged bool         // the saved upload was damaged, and set aside
+	want    Spec          // the options of the object if the upload starts over
+	given   Spec          // those of the call, without defaults
+	token   *state.Upload // the saved upload; nil if there is none
+	first   Spec          // the options with which it began, with the secret of its key
+	damaged bool          // the saved upload was damaged, and set aside
 
 	loaded  content.Loaded // of a small source
 	chosen  *state.Parts   // of a new upload in parts
@@ -86,7 +87,7 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 		d.setSpec(f.want)
 		return f.run(ctx)
 	}
-	draft := state.Token{ID: d.u.hashID(d.spec, "identity", identity), SourceIdentity: identity}
+	draft := state.Upload{ID: d.u.hashID(d.spec, "identity", identity), SourceIdentity: identity}
 	if identity == "" {
 		var err error
 		if draft.SourcePath, err = filepath.Abs(path); err != nil {
@@ -115,13 +116,13 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 	case damaged != nil:
 		f.damaged = true
 		d.events.post(Event{Kind: Discarded, Cause: damaged.Error()})
-		warnOfLostParts(d.events, d.u, draft.ID, d.spec.Bucket)
+		warnOfLostParts(d.events, draft.ID, d.spec.Bucket)
 	}
 	return f.run(ctx)
 }
 
 // resumeFile resumes the saved upload of a file.
-func resumeFile(ctx context.Context, c *call, token *state.Token) error {
+func resumeFile(ctx context.Context, c *call, token *state.Upload) error {
 	file, err := openPath(c, token.SourcePath, "")
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (d *destination) newUpload(given Spec) *fileUpload {
 }
 
 // adopt makes f continue the upload that token describes, as the options of the call permit.
-func (f *fileUpload) adopt(token *state.Token) error {
+func (f *fileUpload) adopt(token *state.Upload) error {
 	if f.rule == SkipSameTime {
 		f.given = sameMTime(f.given, token.Spec)
 	}
@@ -156,7 +157,7 @@ func (f *fileUpload) adopt(token *state.Token) error {
 }
 
 // resume makes f continue the upload that token describes.
-func (f *fileUpload) resume(token *state.Token) (err error) {
+func (f *fileUpload) resume(token *state.Upload) (err error) {
 	f.token = token
 	switch {
 	case token.Parts == nil:
@@ -177,12 +178,9 @@ func (f *fileUpload) resume(token *state.Token) (err error) {
 	return err
 }
 
-// warnOfLostParts warns of what a damaged upload may have stored in parts. Its Token does not
+// warnOfLostParts warns of what a damaged upload may have stored in parts. Its saved upload does not
 // tell.
-func warnOfLostParts(e *events, u *Uploader, id, bucket string) {
-	if u.opts.Parallel == nil {
-		return // this Uploader sends no file in parts
-	}
+func warnOfLostParts(e *events, id, bucket string) {
 	e.post(Event{Kind: Warning, Cause: fmt.Sprintf("if the damaged upload was in parts, they are left and billed: remove temporary objects with \"gcloud storage rm 'gs://%s/%s%s-*'\", or in a bucket with hierarchical namespace or managed folders \"gcloud storage rm 'gs://%s/**%s%s-*'\", and let a rule of the bucket abort multipart uploads",
 		bucket, parts.TemporaryDir, id, bucket, parts.TemporaryName, id)})
 }
@@ -191,7 +189,7 @@ func warnOfLostParts(e *events, u *Uploader, id, bucket string) {
 func (f *fileUpload) run(ctx context.Context) error {
 	for {
 		var err error
-		switch next := choose(f.know); next.step {
+		switch next := nextStep(f.know); next.step {
 		case lookAgain:
 			err = f.lookAgain(ctx)
 		case findObject:
@@ -273,7 +271,7 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 	f.compress()
 	if f.spec.Gzip {
 		f.source.Restart()
-		f.setSpec(withMetadata(f.spec, session.UncompressedSizeKey, f.file.Total()))
+		f.setSpec(withMetadata(f.spec, objectmeta.UncompressedSize, f.file.Total()))
 	}
 	if err := f.precondition.Look(ctx, f.wire()); err != nil {
 		return err
@@ -333,7 +331,7 @@ func (f *fileUpload) newSession(ctx context.Context, measure func() engine.Measu
 	f.attempt(ctx)
 }
 
-// resumeSession continues the saved session.
+// resumeSession continues the session of the saved upload.
 func (f *fileUpload) resumeSession(ctx context.Context) {
 	f.source.Adopt(savedSource(f.token))
 	t := f.newTransfer(f.source, f.journal.RecordFile(f.source), nil)
@@ -394,7 +392,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	switch err := f.journal.Discard(); {
 	case err == nil:
 		f.wire().Drop(ctx, drop)
-	case kind == Divided: // the Token of the parts replaces this one
+	case kind == Divided: // the saved upload of the parts replaces this one
 		f.events.post(Event{Kind: Warning, Cause: err.Error()})
 	default:
 		return err
@@ -415,13 +413,13 @@ func (f *fileUpload) resumeParts(ctx context.Context) error {
 	return f.divided.send(ctx)
 }
 
-// reportUndivided reports why a file is not sent in parts: as a Warning with InParts, because
-// the caller asked for parts, and as Undivided with AutoParts.
+// reportUndivided reports why a file is not sent in parts: as a Warning if
+// the caller asked for parts, and as Undivided with Parts.Auto.
 func (f *fileUpload) reportUndivided(why parts.Reasons) {
 	if len(why) == 0 {
 		return
 	}
-	if f.u.opts.Parallel.orOne().Auto {
+	if f.u.opts.Parallel.options().Auto {
 		f.events.post(Event{Kind: Undivided, Cause: why.String()})
 		return
 	}
@@ -445,7 +443,7 @@ func (f *fileUpload) measure() engine.Measure {
 		if !done {
 			return false, nil
 		}
-		if need, why := link.Need(f.u.opts.Parallel.orOne().Connections); need != connections.Several {
+		if need, why := link.Need(f.u.opts.Parallel.options().Connections); need != connections.Several {
 			f.reportUndivided(parts.Reasons{why})
 			return true, nil
 		}

@@ -17,8 +17,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/objectmeta"
 	"gcsup/internal/testsize"
-	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -63,7 +63,7 @@ func (w *world) wantUnzipped(name string, content []byte, metadata bool) {
 		want = strconv.Itoa(len(content))
 	}
 	o, _ := w.srv.Object("bkt", name)
-	if o.ContentEncoding != "gzip" || o.Metadata[session.UncompressedSizeKey] != want {
+	if o.ContentEncoding != "gzip" || o.Metadata[objectmeta.UncompressedSize] != want {
 		w.t.Errorf("%s: encoding %q, metadata %v", name, o.ContentEncoding, o.Metadata)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -73,7 +74,7 @@ func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path
 	return up, id, path
 }
 
-func decode(t *testing.T, data []byte) *state.Token {
+func decode(t *testing.T, data []byte) *state.Upload {
 	t.Helper()
 	token, err := state.Decode(data)
 	if err != nil {
@@ -88,13 +89,13 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content, long, compressed := data(9*mib+77), data(36*mib), text(12*q)
-	noChecksums := func(t *state.Token) { t.Checkpoints = nil }
+	noChecksums := func(t *state.Upload) { t.Checkpoints = nil }
 	for i, tt := range []struct {
 		name string
 		opts fakegcs.Options
 		at   int64 // bytes that were sent; 34 MiB is more than headLimit, up to which an MD5 is compared
 		copy []byte
-		edit func(*state.Token)
+		edit func(*state.Upload)
 		err  error
 		asks int // requests of one that is refused
 
@@ -305,7 +306,7 @@ func TestImportedChecksums(t *testing.T) {
 	content := data(9*mib + 77)
 	size := int64(len(content))
 	sum := func(data []byte) chunk.Checkpoint {
-		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: chunk.Update(0, data)}
+		return chunk.Checkpoint{Offset: int64(len(data)), CRC32C: checksum.Update(0, data)}
 	}
 	t.Run("not only the furthest", func(t *testing.T) {
 		inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {

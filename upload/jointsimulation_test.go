@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -18,9 +19,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -75,6 +76,8 @@ type jointOutcome struct {
 	Sent              int64
 	Virtual           time.Duration
 	Ended             time.Duration // the longest time that calls needed after Ctrl-C
+	Risks             int           // how often the bytes at risk were checked
+	Bound             int           // of these, how often they were at nine tenths of their bound or more
 }
 
 func (o *jointOutcome) add(p jointOutcome) {
@@ -85,6 +88,8 @@ func (o *jointOutcome) add(p jointOutcome) {
 	o.Sent += p.Sent
 	o.Virtual += p.Virtual
 	o.Ended = max(o.Ended, p.Ended)
+	o.Risks += p.Risks
+	o.Bound += p.Bound
 	if o.Least == 0 || p.Least < o.Least {
 		o.Least = p.Least
 	}
@@ -99,6 +104,7 @@ const (
 	jointRecovery   = 64 * time.Second // the same after an outage: a probe may just have failed, and another wait follows
 	jointEnd        = 2100 * time.Millisecond
 	jointRetryFor   = 6 * time.Minute
+	jointSession    = 128 << 10 // what a session takes of the bytes at risk: its socket has room for half of it
 )
 
 // jointKind is a kind of source.
@@ -137,6 +143,7 @@ type joint struct {
 	latency   time.Duration
 	small     int64 // size of a small file
 	first     int   // small files at a time at first
+	whole     int64 // the size of the largest request that the service keeps as a whole or not at all
 	by        upload.JoinBy
 	paths     []string // of the small file and the large ones
 	sizes     []int64
@@ -154,6 +161,7 @@ type joint struct {
 	commits [jointKinds][]int64 // committed bytes by second since start
 	faults  map[string][]faults.Fault
 	failed  map[string]time.Time // kinds of uploads that ended because their retries are spent
+	refused []time.Time          // when the bucket answered 429 since it was last busy
 }
 
 // jointRun is one process.
@@ -163,6 +171,8 @@ type jointRun struct {
 	floor   float64          // requests per second that a 429 leaves; 0 before the first one
 	limiter *backoff.Limiter // of small files
 	cancel  context.CancelFunc
+	risk    *upload.AtRisk
+	bound   int64         // the greatest bound of the bytes at risk; j.mu
 	ended   chan struct{} // closed when all calls have returned
 	began   time.Time
 }
@@ -199,10 +209,10 @@ func (j *joint) simulate(dir, mem string) {
 	j.by = []upload.JoinBy{upload.ByEither, upload.ByCompose, upload.ByCompose}[j.rnd.IntN(3)]
 	rate, connections := j.rate(), 3+j.rnd.IntN(6)
 	j.link = &jointLink{rate: rate, each: rate / float64(connections)}
-	j.small = int64(j.link.each * (0.15 + 0.25*j.rnd.Float64())) // the limiter needs several replies per second to search
+	j.small = int64(j.link.each * (0.3 + 0.3*j.rnd.Float64())) // the limiter needs several replies per second to search
 	j.first = max(1, connections/4)
 	j.writes = &writes{start: j.start}
-	srv, err := fakegcs.New(&fakegcs.Options{Latency: j.latency, Discard: true, NoMD5: true, KeepRequests: -1, NoIdempotencyTokens: true, OnRequest: j.writes.request})
+	srv, err := fakegcs.New(&fakegcs.Options{Latency: j.latency, Discard: true, NoMD5: true, KeepRequests: -1, NoIdempotencyTokens: true, OnRequest: j.request})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,12 +243,14 @@ func (j *joint) simulate(dir, mem string) {
 	}()
 	j.log("latency %v, %.0f bytes per second, %.0f for each connection, small files of %d bytes, %d at first, by %d", j.latency, rate, j.link.each, j.small, j.first, j.by)
 	j.begin(j.mix())
-	j.calm(j.search())
-	for range 1 + j.rnd.IntN(2) {
-		j.calm(j.disturb())
+	if j.rnd.IntN(4) == 0 {
+		j.calm(j.search())
+	}
+	for range 1 + j.rnd.IntN(4)/3 {
 		if t.Failed() {
 			break
 		}
+		j.calm(j.disturb())
 	}
 	if j.rnd.IntN(3) == 0 {
 		j.giveUp()
@@ -269,12 +281,18 @@ func (j *joint) begin(kinds []jointKind) {
 	r.rates.Share(0, jointMachines)
 	// A link of 10 MiB/s has the same share for each of 1,024 files.
 	r.limiter = &backoff.Limiter{First: j.first, Max: 20}
+	// A sixty-fourth of the real bound, which is 16 MiB at first and 64 MiB later. A part of a multipart upload is not
+	// scaled: the bound permits two of them at first and three later.
+	r.risk, r.bound, j.whole = upload.ScaledAtRisk(q, 4*q, jointSession), 4*q, j.small // a session may begin before the first commit
+	if j.by == upload.ByEither {
+		r.risk, r.bound, j.whole = upload.ScaledAtRisk(11*mib, 16*mib, jointSession), 16*mib, 5*mib
+	}
 	j.run = r
 	j.log("a process with %v", kinds)
 	up, err := upload.New(&http.Client{Transport: j.transport}, &upload.Options{
-		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates,
-		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(),
-		Parallel: upload.AutoPartsFrom(0, 2*mib, q).By(j.by),
+		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates, AtRisk: r.risk,
+		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(r),
+		Parallel: upload.AutoPartsFrom(0, 2*mib, q).Joined(j.by),
 	})
 	if err != nil {
 		j.t.Fatal(err)
@@ -284,7 +302,7 @@ func (j *joint) begin(kinds []jointKind) {
 		switch kind {
 		case jointSmall:
 			group.Go(func() {
-				for res, err := range up.Files(ctx, j.jobs, &upload.BatchOptions{SmallLimiter: r.limiter}) {
+				for res, err := range upload.Tuned(up, r.limiter, 0).Files(ctx, j.jobs, nil) {
 					if !j.ended(ctx, kind, res, err) {
 						break
 					}
@@ -361,7 +379,7 @@ func jointSum(size int64) uint32 {
 	if sum, ok := jointSums.Load(size); ok {
 		return sum.(uint32)
 	}
-	sum := chunk.Update(0, data(size))
+	sum := checksum.Update(0, data(size))
 	jointSums.Store(size, sum)
 	return sum
 }
@@ -395,13 +413,15 @@ func (j *joint) ended(ctx context.Context, kind jointKind, res *upload.Result, e
 	return false
 }
 
-func (j *joint) observe() func(upload.Event) {
+func (j *joint) observe(r *jointRun) func(upload.Event) {
 	return func(e upload.Event) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if e.Delay >= time.Minute {
 			j.t.Errorf("seed %d: a wait of %v: %s", j.seed, e.Delay, e.Cause)
 		}
+		_, _, bound := r.risk.Amounts()
+		r.bound = max(r.bound, bound)
 		if e.CommittedDelta != 0 {
 			c := &j.commits[jointKindOf(e.Spec.Object)]
 			second := int(time.Since(j.start) / time.Second)
@@ -440,12 +460,13 @@ func (j *joint) calm(after time.Duration) {
 	}
 	allowed := j.link.rate
 	if !slices.Contains(j.run.kinds, jointSmall) {
-		// One connection for each large file and the stream. AutoParts compares numbers of connections after 4 MiB each,
+		// One connection for each large file and the stream. Parts.Auto compares numbers of connections after 4 MiB each,
 		// which is not scaled, and a part or a file ends earlier. It may find that more connections were not faster while
 		// other files shared the link, and remembers that for ten minutes. Measured: 0.40 of a link that needs seven.
 		allowed = min(allowed, 3*j.link.each)
 	}
 	used := float64(j.link.carried(from, to)) / to.Sub(from).Seconds() / allowed
+	j.checkRisk()
 	share := max(used, j.checkRequests(from, to))
 	j.log("%.2f of the link used, %d small files at a time", used, j.run.limiter.Limit())
 	if j.out.Checked++; j.out.Checked == 1 || share < j.out.Least {
@@ -469,7 +490,7 @@ func (j *joint) calm(after time.Duration) {
 // checkRequests checks the request rate of the bucket after a 429. It returns the share of it that was used.
 func (j *joint) checkRequests(from, to time.Time) (share float64) {
 	for _, rate := range j.run.rates.All() {
-		found, least := rate.PerSecond(), j.run.floor
+		found, least := rate.PerSecond(), max(10, j.run.floor/math.Exp2(j.furtherCuts()))
 		n, _ := j.writes.between(int(from.Sub(j.start)/time.Second), int(to.Sub(j.start)/time.Second))
 		share = float64(n) / to.Sub(from).Seconds() * jointMachines / found
 		j.log("%.2f of %.0f requests per second, at least %.0f are documented", share, found, least)
@@ -483,8 +504,32 @@ func (j *joint) checkRequests(from, to time.Time) (share float64) {
 	return share
 }
 
-// busy lets the bucket refuse requests for less than a second, which is one refusal for the rate.
+// request notes a request.
+func (j *joint) request(r fakegcs.Request) {
+	j.writes.request(r)
+	if r.Status == http.StatusTooManyRequests {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.refused = append(j.refused, time.Now())
+	}
+}
+
+// furtherCuts returns how often the rate may have been cut since the bucket was last busy, without the first time: once a
+// second. The bucket answers when it has received the request, which may be later than a second.
+func (j *joint) furtherCuts() float64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.refused) == 0 {
+		return 0
+	}
+	return math.Floor(j.refused[len(j.refused)-1].Sub(j.refused[0]).Seconds())
+}
+
+// busy lets the bucket refuse requests for less than a second.
 func (j *joint) busy() {
+	j.mu.Lock()
+	j.refused = nil
+	j.mu.Unlock()
 	before := 0.0
 	for _, rate := range j.run.rates.All() {
 		before = rate.PerSecond()
@@ -605,8 +650,37 @@ func (j *joint) giveUp() {
 	}
 }
 
+// checkRisk checks the bytes at risk. The uploader counts all that the emulator received and would not keep, and all on the
+// way to it, and its count is within the bound.
+func (j *joint) checkRisk() {
+	synctest.Wait()
+	lost, connections := j.link.atRisk()
+	sessions, whole, bound := j.run.risk.Amounts()
+	counted := sessions + whole
+	j.mu.Lock()
+	bound = max(bound, j.run.bound)
+	j.mu.Unlock()
+	j.log("%d bytes at risk on %d connections; counted are %d of sessions, %d of others; the bound was %d", lost, connections, sessions, whole, bound)
+	if headers := int64(connections) << 10; int64(lost) > counted+headers {
+		j.t.Errorf("seed %d: after %v: %d bytes are at risk, %d are counted", j.seed, time.Since(j.start), lost, counted)
+	}
+	// A request that is larger than the bound may begin if there is no other one. Otherwise requests have half of the bound.
+	// Between two requests of the stream nothing is at risk, and another session may begin.
+	together := bound + jointSession
+	if whole <= max(bound/2, j.whole) {
+		together += whole
+	}
+	if counted > together || sessions > bound+jointSession {
+		j.t.Errorf("seed %d: after %v: %d bytes of sessions and %d of others are at risk, and the bound is %d", j.seed, time.Since(j.start), sessions, whole, bound)
+	}
+	if j.out.Risks++; counted >= bound*9/10 {
+		j.out.Bound++
+	}
+}
+
 // interrupt is a Ctrl-C: it cancels all calls, and waits until they have returned.
 func (j *joint) interrupt() {
+	j.checkRisk()
 	began := time.Now()
 	j.run.cancel()
 	select {

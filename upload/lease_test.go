@@ -52,7 +52,7 @@ func (w *world) machine(name string, with ...func(*upload.Options)) *machine {
 	opts := &upload.Options{Endpoint: "http://gcs.test", Store: m.store, ChunkSize: large - q, Observer: func(e upload.Event) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if e.Kind == upload.Held {
+		if e.Kind == upload.LeaseHeld {
 			m.held++
 		}
 	}}
@@ -131,7 +131,7 @@ func TestLivingMachineKeepsItsUpload(t *testing.T) {
 			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}, Times: 100})
 		result := make(chan *upload.Result)
 		go func() {
-			res, _ := first.With(upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
+			res, _ := withCall(first.Uploader, upload.CallOptions{RetryFor: time.Hour}).File(ctx, path, spec)
 			result <- res
 		}()
 		time.Sleep(time.Minute)
@@ -222,7 +222,7 @@ func TestHolderFinishes(t *testing.T) {
 					test.during(w)
 				}
 				test.want.Bucket, test.want.Object = spec.Bucket, spec.Object
-				res, err := second.With(upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, test.want)
+				res, err := withCall(second.Uploader, upload.CallOptions{Confirm: test.confirm}).File(w.t.Context(), path, test.want)
 				if second.held == 0 {
 					t.Error("the second machine did not wait")
 				}
@@ -334,7 +334,7 @@ func TestSharedSource(t *testing.T) {
 						}
 					}
 				})
-				res, err := first.With(upload.CallOptions{SourceVersion: test.first}).File(ctx, path, spec)
+				res, err := withCall(first.Uploader, upload.CallOptions{SourceVersion: test.first}).File(ctx, path, spec)
 				if err == nil || !res.Resumable {
 					t.Fatalf("not interrupted: %v", err)
 				}
@@ -344,7 +344,7 @@ func TestSharedSource(t *testing.T) {
 				if test.want != fs.ErrNotExist {
 					w.letPass(path)
 				}
-				second := w.machine("second").With(upload.CallOptions{SourceVersion: test.second})
+				second := withCall(w.machine("second").Uploader, upload.CallOptions{SourceVersion: test.second})
 				res, err = second.File(w.t.Context(), path, spec)
 				if !errors.Is(err, test.want) {
 					t.Fatalf("error %v, want %v", err, test.want)
@@ -432,7 +432,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 					t.Fatal(err)
 				}
 				var events []upload.Event
-				res, err := end(second.With(upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }}), w.t.Context(), path, id)
+				res, err := end(withCall(second.Uploader, upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }}), w.t.Context(), path, id)
 				if err != nil || res != nil && (!res.Resumed || res.ResumedFrom != mib) {
 					t.Errorf("%+v, %v", res, err)
 				}
@@ -444,7 +444,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 						t.Errorf("looked at gs://%s/%s", r.Bucket, r.Object)
 					}
 				}
-				if n := len(events); n < 2 || events[0].Kind != upload.Held || events[0].ID != id || events[0].Cause != "first" || !isHeld(events[0].Err) || events[0].Delay <= 0 || events[n-1].Kind != upload.Done || events[0].Upload == 0 || events[0].Upload != events[n-1].Upload {
+				if n := len(events); n < 2 || events[0].Kind != upload.LeaseHeld || events[0].ID != id || events[0].Cause != "first" || !isHeld(events[0].Err) || events[0].Delay <= 0 || events[n-1].Kind != upload.Done || events[0].Upload == 0 || events[0].Upload != events[n-1].Upload {
 					t.Errorf("events %+v", events)
 				}
 				if name == "Cancel" {

@@ -11,19 +11,21 @@ import (
 	"gcsup/upload/internal/engine"
 )
 
-// AtRisk bounds the bytes at risk of all uploads that share it: those that must be sent again if the
-// process dies now. The bound is ten seconds of the rate at which bytes were committed in the last five, and at least 64
-// MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are committed. Beyond the bound no file, part or session begins, and what has begun
-// continues.
+// AtRisk bounds how many bytes must be sent again if the process dies now, for all uploads that
+// share it. The bound is ten seconds of the rate at which bytes were committed in the last five
+// seconds, and at least 64 MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are
+// committed. Beyond the bound no file, part or session begins, and what has begun continues.
 //
-//   - A part of a multipart upload, see [ByMultipart], and a small file that is sent in one request, are at risk as
-//     a whole, from the begin of the request until its reply. One that is larger than the bound begins if no
-//     other one is at risk.
-//   - Of a session, what its socket holds is at risk, and 256 KiB. The service keeps the bytes that arrived. Linux
-//     tells what a socket holds. On other systems 1 MiB counts for each session.
+//   - A part of a multipart upload, see [ByMultipart], and a small file that is sent in one
+//     request, are at risk as a whole, from the begin of the request until its reply. A part that
+//     is larger than the bound begins only if nothing else is at risk.
+//   - In a session, 256 KiB and the bytes in its socket are at risk, because the service keeps the
+//     bytes that arrived. Linux reports how many bytes are in a socket. On other systems 1 MiB
+//     counts for each session.
 //
-// A request that has begun keeps its bytes while its upload is paused. Uploaders that share an AtRisk should therefore
-// share the [RateLimit], too: otherwise one that is paused may keep the others waiting.
+// A request that has begun keeps its bytes while its upload is paused. Uploaders that share an
+// AtRisk should therefore share the [RateLimit], too: otherwise an Uploader that is paused can make
+// the others wait.
 //
 // The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied.
 type AtRisk struct{ bound atrisk.Bound }
@@ -66,14 +68,14 @@ func (l *RateLimit) shared() *engine.RateLimit {
 // held returns the total time for which the limit held bytes back.
 func (l *RateLimit) held() time.Duration { return l.shared().Held() }
 
-// RequestRates pace the requests that change objects, for each bucket separately, see
-// [backoff.Rate]. Before the first 429 of a bucket nothing is paced, unless [RequestRates.Limit] is
-// called. The requests of an upload that count are those that the service counts: the one that starts a
-// session or a multipart upload, or that sends a small object, and deletions and compositions.
+// RequestRates throttles the requests that change objects, for each bucket separately, see
+// [backoff.Rate]. Before the first 429 of a bucket nothing is throttled, unless
+// [RequestRates.Limit] is called. It throttles the requests that the service counts: the start of a
+// session or of a multipart upload, a small object, a deletion and a composition.
 //
 // Requests wait in the order in which they are ready, as long as their contexts permit. The first 429 of a
 // bucket is reported by an event of the kind Warning, and the time that an upload waited is
-// [Result].Paced. A 429 that concerns one object only does not count.
+// [Result].Throttled. A 429 that concerns one object only does not count.
 //
 // Uploaders can share RequestRates. The zero value is ready to use. RequestRates are safe for
 // concurrent use, and must not be copied.
@@ -86,7 +88,7 @@ type RequestRates struct {
 	limit             float64
 }
 
-// NoRequestRates pace nothing, even after a 429. Their methods have no effect.
+// NoRequestRates throttles nothing, even after a 429. Their methods have no effect.
 var NoRequestRates = &RequestRates{off: true}
 
 // Share sets that this is one of several machines that upload to the same buckets. machine counts from
@@ -128,7 +130,7 @@ func (r *RequestRates) Set(bucket string, perSecond float64) {
 	}
 }
 
-// All returns the buckets whose requests are paced, and their rates. A program can save
+// All returns the buckets whose requests are throttled, and their rates. A program can save
 // [backoff.Rate.PerSecond], and restore it with Set in another process.
 func (r *RequestRates) All() iter.Seq2[string, *backoff.Rate] {
 	return func(yield func(string, *backoff.Rate) bool) {
@@ -162,7 +164,7 @@ func (r *RequestRates) bucket(name string) *backoff.Rate {
 	return rate
 }
 
-// pacing returns the function bucket, or nil if nothing is paced.
+// pacing returns the function bucket, or nil if nothing is throttled.
 func (r *RequestRates) pacing() func(bucket string) *backoff.Rate {
 	if r.off {
 		return nil

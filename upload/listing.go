@@ -8,8 +8,9 @@ import (
 	"log/slog"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/engine"
 )
@@ -21,7 +22,7 @@ type Job struct {
 	Spec Spec
 
 	// Below, if not "", is the directory below which the file was listed. With RemoveSource, no symbolic
-	// link below it is followed, see [chunk.OpenBelow]: another user may have replaced a directory since.
+	// link below it is followed, see [sourcefile.OpenBelow]: another user may have replaced a directory since.
 	Below string
 
 	// Size and ModTime are those of the file when it was listed. They choose the
@@ -48,16 +49,13 @@ type Listing struct {
 	UserProject string // project that is billed, for requester-pays buckets
 }
 
-// List yields the objects of a listing in the order of the raw bytes of their names, with the
-// fields that a [bucket.Page] has. Its memory is constant: it keeps two pages of 1,000 objects. It
+// List yields the objects of a listing in the order of the raw bytes of their names. They have the fields
+// Bucket, Name, Generation, Size, CRC32C, Created, FileModTime, Gzip and UncompressedSize. Its memory is
+// constant: it keeps two pages of 1,000 objects. It
 // reads one page ahead while the caller processes objects. A failed request is retried like that of
 // an upload. If the listing fails, or if its names are not in order, the last pair has the error.
 func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Object, error] {
 	return func(yield func(*session.Object, error) bool) {
-		if u.invalid != nil {
-			yield(nil, u.invalid)
-			return
-		}
 		lister := newLister(ctx, u, l, u.newBudget())
 		defer lister.close(ctx)
 		query := bucket.Query{Bucket: l.Bucket, Prefix: l.Prefix, UserProject: l.UserProject}
@@ -93,14 +91,11 @@ func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Objec
 // The results may be out of date when they are used. Only a precondition of the
 // upload is reliable.
 func (u *Uploader) Lookup(ctx context.Context, l Listing, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
-	if u.invalid != nil {
-		return func(yield func(Job, error) bool) { yield(Job{}, u.invalid) }
-	}
 	return lookup(ctx, u, l, u.newBudget(), jobs)
 }
 
 // lookup is Lookup with the budget of a batch.
-func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.Budget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
+func lookup(ctx context.Context, u *Uploader, l Listing, b *engine.SharedBudget, jobs iter.Seq[Job]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		lister := newLister(ctx, u, l, b)
 		defer lister.close(ctx)
@@ -143,7 +138,7 @@ type lister struct {
 }
 
 // newLister returns a lister that fails when b is spent. The caller must call close.
-func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *lister {
+func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.SharedBudget) *lister {
 	s := &lister{prefix: Spec{Bucket: l.Bucket, Object: l.Prefix, UserProject: l.UserProject}}
 	p := progress{whole: engine.NewPosition(-1)}
 	s.events = newEvents(ctx, u, &label{names: names{spec: s.prefix}}, p.describe)
@@ -157,8 +152,8 @@ func newLister(ctx context.Context, u *Uploader, l Listing, b *engine.Budget) *l
 // page reads one page. It must not be called concurrently.
 func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error) {
 	var page *bucket.Page
-	_, err := s.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply {
-		return s.requests.To(s.prefix).Plain(ctx, session.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err := s.requests.Ask(ctx, decide.Request{}, func(ctx context.Context) session.Reply {
+		return s.requests.To(s.prefix).Plain(ctx, bucket.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			page, r = bucket.List(ctx, c, q)
 			return r
 		})
@@ -169,7 +164,7 @@ func (s *lister) page(ctx context.Context, q bucket.Query) (*bucket.Page, error)
 	case err != nil:
 		return nil, err
 	case page.NextPageToken != "" && page.NextPageToken == q.PageToken:
-		return nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
+		return nil, &session.Error{Op: bucket.OpList, Kind: session.ErrProtocol, Err: errors.New("the listing repeats a page")}
 	}
 	s.requests.Retry.Succeeded()
 	s.requests.Progressed()

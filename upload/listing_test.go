@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -116,7 +117,7 @@ func TestLookupFails(t *testing.T) {
 					if err != nil {
 						failures++
 						var e *session.Error
-						if !errors.Is(err, test.want) || !errors.As(err, &e) || e.Op != session.OpList || n != 1000 {
+						if !errors.Is(err, test.want) || !errors.As(err, &e) || e.Op != bucket.OpList || n != 1000 {
 							t.Errorf("after %d jobs: %v, want %v", n, err, test.want)
 						}
 						continue

@@ -22,8 +22,8 @@ type driver interface {
 	Verify(ctx context.Context, object *session.Object) (*session.Object, error)
 }
 
-// make makes the object with d, and verifies it.
-func (c *call) make(ctx context.Context, d driver) error {
+// makeObject makes the object with d, and verifies it.
+func (c *call) makeObject(ctx context.Context, d driver) error {
 	guarded, stop := c.journal.Guard(ctx)
 	defer stop()
 	object, err := d.Drive(guarded)
@@ -42,7 +42,7 @@ func (c *call) make(ctx context.Context, d driver) error {
 
 // makeInSession is make with a session, which an earlier process may have finished.
 func (c *call) makeInSession(ctx context.Context, r *engine.Run) error {
-	err := c.make(ctx, r)
+	err := c.makeObject(ctx, r)
 	if err == nil && r.Unqueried() {
 		c.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = true, r.Object.Size })
 	}
@@ -67,7 +67,7 @@ func (c *call) insert(ctx context.Context, src content.Source, loaded content.Lo
 	i := engine.NewInsertion(c.newTransfer(src, engine.Unrecorded{}, nil), loaded, seen, func() {
 		c.result.update(func(r *Result) { r.Skipped = SkipIdentical })
 	})
-	return c.finishSession(ctx, ofFile, nil, c.make(ctx, i))
+	return c.finishSession(ctx, ofFile, nil, c.makeObject(ctx, i))
 }
 
 // expectMD5 compares the MD5 of n bytes with the one that the caller expects.

@@ -14,7 +14,7 @@ import (
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// memoryStore keeps the saved form of Tokens.
+// memoryStore keeps the saved form of saved uploads.
 type memoryStore struct {
 	mu     sync.Mutex
 	tokens map[string][]byte
@@ -22,17 +22,17 @@ type memoryStore struct {
 
 func newMemoryStore() *memoryStore { return &memoryStore{tokens: map[string][]byte{}} }
 
-func (s *memoryStore) Load(_ context.Context, id string) (*state.Token, error) {
+func (s *memoryStore) Load(_ context.Context, id string) (*state.Upload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.tokens[id]
 	if !ok {
-		return nil, state.ErrNoToken
+		return nil, state.ErrNotFound
 	}
 	return state.Decode(b)
 }
 
-func (s *memoryStore) Save(_ context.Context, t *state.Token) error {
+func (s *memoryStore) Save(_ context.Context, t *state.Upload) error {
 	b, err := state.Encode(t)
 	if err != nil {
 		return err
@@ -67,14 +67,14 @@ type hooked struct {
 	before func(ctx context.Context, method string) error
 }
 
-func (h *hooked) Load(ctx context.Context, id string) (*state.Token, error) {
+func (h *hooked) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if err := h.before(ctx, "Load"); err != nil {
 		return nil, err
 	}
 	return h.Store.Load(ctx, id)
 }
 
-func (h *hooked) Save(ctx context.Context, t *state.Token) error {
+func (h *hooked) Save(ctx context.Context, t *state.Upload) error {
 	if err := h.before(ctx, "Save"); err != nil {
 		return err
 	}

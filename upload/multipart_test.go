@@ -16,16 +16,17 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
 
 // multipartLarge is the size of a file that byMultipart sends in 3 parts.
-const multipartLarge = 2*session.MultipartMinPart + 1
+const multipartLarge = 2*multipart.MinPart + 1
 
 // byMultipart sends a file in parts of 5 MiB of a multipart upload, over 2 connections.
 func byMultipart(o *upload.Options) {
-	o.Parallel = upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)
+	o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart, Join: upload.ByMultipart}
 }
 
 // wantNoUploads fails if there is a multipart upload.
@@ -93,7 +94,7 @@ func TestMultipartUnsuitable(t *testing.T) {
 	conditional.IfGenerationMatch = new(int64)
 	held := spec
 	held.TemporaryHold = true
-	either := func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }
+	either := func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart} }
 	for _, test := range []struct {
 		name  string
 		spec  upload.Spec
@@ -421,11 +422,11 @@ func TestMultipartSourceChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other := foreign.StartMultipart(w.t.Context(), spec); other.URI.IsZero() {
+		if other := multipart.Start(w.t.Context(), foreign, spec); other.URI.IsZero() {
 			t.Fatalf("%+v", other)
 		}
 		// A change is only found in a part that was sent, and any part may be the first.
-		inEachPart := []int64{5, session.MultipartMinPart + 5, 2 * session.MultipartMinPart}
+		inEachPart := []int64{5, multipart.MinPart + 5, 2 * multipart.MinPart}
 		for _, offset := range inEachPart {
 			if err := editQuietly(path, offset); err != nil {
 				t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -116,7 +118,7 @@ func (f *openFile) sameBytes(ctx context.Context, object *session.Object) (bool,
 }
 
 // sameSource checks that the file is the one with which a saved upload began.
-func (f *openFile) sameSource(ctx context.Context, token *state.Token) error {
+func (f *openFile) sameSource(ctx context.Context, token *state.Upload) error {
 	doubt, err := f.journal.SameSource(token, f.file.Total(), f.file.Since)
 	switch {
 	case err != nil || doubt == saved.NoDoubt:
@@ -130,7 +132,7 @@ func (f *openFile) sameSource(ctx context.Context, token *state.Token) error {
 }
 
 // sameParts compares the source with the saved checksums of all parts.
-func (f *openFile) sameParts(ctx context.Context, token *state.Token) error {
+func (f *openFile) sameParts(ctx context.Context, token *state.Upload) error {
 	for i, part := range token.Parts.List {
 		rng := token.Parts.Range(i, token.Source.Size)
 		known := part.Checkpoints
@@ -145,8 +147,8 @@ func (f *openFile) sameParts(ctx context.Context, token *state.Token) error {
 	return nil
 }
 
-// savedSource returns what a Token records of the source.
-func savedSource(t *state.Token) source.Saved {
+// savedSource returns what a saved upload records of the source.
+func savedSource(t *state.Upload) source.Saved {
 	return source.Saved{Checkpoints: t.Checkpoints, Sent: t.HighWater, Compression: (*source.Compression)(t.Gzip)}
 }
 
@@ -160,9 +162,9 @@ func refuseLink(path string) error {
 }
 
 // openSource opens the file at path. below is that of a Job.
-func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
+func openSource(u *Uploader, path, below string) (*sourcefile.File, error) {
 	if u.below == "" && !u.removal.wanted {
-		return chunk.Open(path)
+		return sourcefile.Open(path)
 	}
 	// No link below CallOptions.Below or below is followed. A file that will be removed is the one with the name: a link
 	// that replaced it after refuseLink is not followed either.
@@ -172,7 +174,7 @@ func openSource(u *Uploader, path, below string) (*chunk.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chunk.OpenBelow(below, rel)
+	return sourcefile.OpenBelow(below, rel)
 }
 
 // thenRemove removes the source, which is open, if the upload that ended with err has
@@ -210,7 +212,7 @@ func (f *openFile) remove(ctx context.Context) error {
 // last request is lost, a status query describes the object even if it was deleted meanwhile.
 func (f *openFile) confirmObject(ctx context.Context, made *session.Object) error {
 	f.uplink.Permit = nil // the upload has ended, and with it its lease
-	a, err := f.requests.Ask(ctx, session.Request{}, f.wire().Stat)
+	a, err := f.requests.Ask(ctx, decide.Request{}, f.wire().Stat)
 	switch now := a.Object; {
 	case err != nil:
 		return err
@@ -223,7 +225,7 @@ func (f *openFile) confirmObject(ctx context.Context, made *session.Object) erro
 }
 
 // useless returns the reason why nothing can be sent to the session of a saved upload, or "".
-func useless(u *Uploader, token *state.Token) string {
+func useless(u *Uploader, token *state.Upload) string {
 	if err := state.Adopt(u.client, token); err != nil {
 		return err.Error()
 	}

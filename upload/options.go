@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
@@ -24,8 +25,8 @@ type Options struct {
 	Endpoint string
 
 	// Store keeps the uploads of files, so that another process can resume
-	// them: see [state.OpenDir]. If it is nil, no other call can. If the Store sends requests,
-	// Policy and RetryFor apply to them too: see [state.StoreRetry].
+	// them: see [state.OpenDir]. If it is nil, no other call can. Policy and RetryFor
+	// also apply to the requests of a bucketstore.
 	Store state.Store
 
 	// Policy gives the length of the wait before each retry. The zero value is
@@ -33,18 +34,18 @@ type Options struct {
 	Policy backoff.Policy
 
 	// RetryFor is how long an upload is retried without newly committed bytes. 0 means a
-	// number of retries that grows with the size ([backoff.Tries]). An upload stops
+	// number of retries that grows with the size ([backoff.Retries]). An upload stops
 	// earlier if the next wait would exceed RetryFor.
 	RetryFor time.Duration
 
-	// Gate limits the requests of failing uploads to a service that is down: see
-	// [backoff.Gate]. Uploaders for one endpoint can share one. nil means a gate of this
-	// Uploader, and [backoff.NoGate] no gate.
-	Gate *backoff.Gate
+	// Breaker is the circuit breaker, which limits the requests of failing uploads to a service
+	// that is down: see [backoff.Breaker]. Uploaders for one endpoint can share one. nil means one
+	// of this Uploader, and [backoff.NoBreaker] none.
+	Breaker *backoff.Breaker
 
-	// RequestRates pace the requests to a bucket that answered 429 because it got too many of them:
+	// RequestRates throttles the requests to a bucket that answered 429 because it got too many of them:
 	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this
-	// Uploader, and [NoRequestRates] that nothing is paced.
+	// Uploader, and [NoRequestRates] that nothing is throttled.
 	RequestRates *RequestRates
 
 	// RateLimit limits the object data of all uploads together. A program may change the
@@ -55,29 +56,40 @@ type Options struct {
 	// share one. nil means a bound of this Uploader.
 	AtRisk *AtRisk
 
-	// ChunkSize bounds the bytes of one request, for networks that cut long ones. It is
-	// rounded up to a multiple of 256 KiB. 0 means at most 1 GiB for the first request,
-	// and then about a minute for each request.
+	// ChunkSize bounds the bytes of one request, for networks that cut long ones, and for programs
+	// that must know early which bytes are committed: the service reports that in the reply to
+	// each request. It is rounded up to a multiple of 256 KiB. For a bound in time, multiply it by
+	// the rate: 10 s at 2 MiB/s are 20 MiB. 0 means at most 1 GiB for the first
+	// request, and then about a minute for each request. A request of a stream carries at most
+	// one Window. A file of at most 8 MiB gets a session only if it is larger than ChunkSize.
+	//
+	// Each further request costs one round trip, in which nothing is sent. At 100 MiB/s, with
+	// round trips of 20 ms or 50 ms, 1 GiB takes this much longer:
+	//
+	//	ChunkSize  requests more  20 ms           50 ms
+	//	256 MiB                3   0.06 s, 0.6 %   0.15 s, 1.5 %
+	//	64 MiB                15   0.3 s, 3 %      0.75 s, 7 %
+	//	16 MiB                63   1.3 s, 12 %     3.2 s, 31 %
+	//	4 MiB                255   5.1 s, 50 %    12.8 s, 125 %
+	//	1 MiB              1,023  20.5 s, 200 %   51.2 s, 500 %
+	//
+	// With a Store, each request of a file also saves the upload first, with two fsyncs.
+	// Together they took 10 ms on the machine of this measurement.
 	ChunkSize int64
 
-	// Parallel sends large files in parts over several connections: see [InParts] and
-	// [AutoParts]. nil means one connection for new uploads, and for saved ones in parts. Saved uploads
-	// can be resumed, queried and canceled with any value, even nil.
+	// Parallel sends large files in parts over several connections. nil means one connection for new
+	// uploads, and for saved ones in parts. Saved uploads can be resumed, queried and canceled with any
+	// value, even nil.
 	Parallel *Parts
 
-	// Spool keeps the bytes of streams on disk, so that another process can finish them: see
-	// [InSpool]. It needs a Store. nil keeps them in memory.
+	// Spool keeps the bytes of streams on disk, so that another process can finish them. It
+	// needs a Store. nil keeps them in memory.
 	Spool *Spool
 
-	// CommitEvery bounds the bytes or the time between two durable offsets. The zero
-	// value sets no bound: a request carries as many bytes as ChunkSize allows, and none
-	// of them is known to be durable before its reply.
-	CommitEvery CommitEvery
-
-	// A request is canceled and replaced by a status query if it is slower than
-	// StallRate, in bytes per second, and is late by StallTimeout. The defaults are 64
-	// KiB/s and 2 minutes. A negative StallTimeout disables this. A request that makes an
-	// object from its parts gets at least 10 minutes, because the service may need several.
+	// A request is canceled and replaced by a status query when it is StallTimeout later
+	// than it would be at StallRate, in bytes per second. The defaults are 64 KiB/s and 2
+	// minutes. A negative StallTimeout disables this. A request that makes an object from
+	// its parts gets at least 10 minutes, because the service may need several.
 	StallTimeout time.Duration
 	StallRate    int64
 
@@ -99,7 +111,7 @@ type Options struct {
 	// uses up to 2 MiB in addition.
 	Memory int64
 
-	// RestartChanged starts over from byte 0 if a file changed since its saved session
+	// RestartChanged starts over from byte 0 if a file changed since its saved upload
 	// began, instead of failing with [session.ErrSourceChanged]. A file that changes
 	// during the call still fails.
 	RestartChanged bool
@@ -139,39 +151,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// CommitEvery requests a durable offset after a number of bytes or after a time. If
-// both are set, the first one counts. A field that is 0 sets no bound.
-//
-// The service reports a durable offset in the reply to a request. A bound therefore
-// causes more requests. Each costs one round trip, in which nothing is sent. At 100
-// MiB/s, with round trips of 20 ms or 50 ms, 1 GiB takes this much longer than
-// without a bound:
-//
-//	Bytes    requests more  20 ms           50 ms
-//	256 MiB              3   0.06 s, 0.6 %   0.15 s, 1.5 %
-//	64 MiB              15   0.3 s, 3 %      0.75 s, 7 %
-//	16 MiB              63   1.3 s, 12 %     3.2 s, 31 %
-//	4 MiB              255   5.1 s, 50 %    12.8 s, 125 %
-//	1 MiB            1,023  20.5 s, 200 %   51.2 s, 500 %
-//
-// With a [Options.Store], each request of a file also saves the upload first, with
-// two fsyncs. Together they took 10 ms on the machine of this measurement.
-//
-// [Options.ChunkSize] remains the upper bound of a request. A stream always sends at
-// most one [Options.Window] per request. A file of at most 8 MiB gets a session only
-// if it is larger than Bytes. Otherwise it is sent in one request, which makes
-// nothing durable before its end, even if Time is set.
-type CommitEvery struct {
-	// Bytes is rounded up to a multiple of 256 KiB.
-	Bytes int64
-
-	// Time is the approximate duration of a request. The size of a request is computed
-	// from the rate of the previous one. The first carries 256 KiB, and no request
-	// carries less. On a slow link the time between two offsets may therefore be longer.
-	// More than a minute has no effect unless ChunkSize is set.
-	Time time.Duration
-}
-
 const (
 	defaultStallTimeout = 2 * time.Minute
 	defaultStallRate    = 64 << 10
@@ -193,8 +172,6 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("rate limit: want a value of NewRateLimit")
 	case o.ChunkSize < 0:
 		return o, fmt.Errorf("chunk size %d: want a size that is not negative", o.ChunkSize)
-	case o.CommitEvery.Bytes < 0 || o.CommitEvery.Time < 0:
-		return o, fmt.Errorf("commit every %d bytes, %v: want values that are not negative", o.CommitEvery.Bytes, o.CommitEvery.Time)
 	case o.Parallel.check() != nil:
 		return o, o.Parallel.check()
 	case o.Spool.check(o.Store) != nil:
@@ -206,10 +183,15 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Memory < 0:
 		return o, fmt.Errorf("memory %d: want a size that is not negative", o.Memory)
 	}
+	if o.Parallel != nil {
+		o.Parallel = new(*o.Parallel)
+	}
+	if o.Spool != nil {
+		o.Spool = new(*o.Spool)
+	}
 	o.Memory = cmp.Or(o.Memory, defaultStreamMemory)
 	o.ChunkSize = chunk.Ceil(min(o.ChunkSize, maxObject))
-	o.CommitEvery.Bytes = chunk.Ceil(min(o.CommitEvery.Bytes, maxObject))
-	o.Gate = cmp.Or(o.Gate, &backoff.Gate{})
+	o.Breaker = cmp.Or(o.Breaker, &backoff.Breaker{})
 	o.AtRisk = cmp.Or(o.AtRisk, &AtRisk{})
 	o.RequestRates = cmp.Or(o.RequestRates, &RequestRates{})
 	o.StallTimeout = cmp.Or(o.StallTimeout, defaultStallTimeout)
@@ -221,12 +203,7 @@ func (o Options) withDefaults() (Options, error) {
 // single reports whether a file of that size is sent in a single request. The request
 // cannot be resumed, but carries the checksum.
 func (o *Options) single(size int64) bool {
-	for _, limit := range []int64{o.ChunkSize, o.CommitEvery.Bytes} {
-		if limit > 0 && size > limit {
-			return false
-		}
-	}
-	return size <= smallLimit
+	return size <= smallLimit && (o.ChunkSize == 0 || size <= o.ChunkSize)
 }
 
 // smallLimit is the maximum size of a file that is sent in one request.
@@ -275,12 +252,12 @@ func withPOSIX(spec Spec, info fs.FileInfo) Spec {
 	if info == nil {
 		return spec
 	}
-	spec = withMetadata(spec, session.FileModTimeKey, info.ModTime().Unix())
+	spec = withMetadata(spec, objectmeta.FileModTime, info.ModTime().Unix())
 	if p, ok := source.POSIXOf(info); ok {
-		spec.Metadata[session.FileAccessTimeKey] = strconv.FormatInt(p.Accessed, 10)
-		spec.Metadata[session.FileUIDKey] = strconv.FormatUint(uint64(p.UID), 10)
-		spec.Metadata[session.FileGIDKey] = strconv.FormatUint(uint64(p.GID), 10)
-		spec.Metadata[session.FileModeKey] = fmt.Sprintf("%03o", info.Mode().Perm())
+		spec.Metadata[objectmeta.FileAccessTime] = strconv.FormatInt(p.Accessed, 10)
+		spec.Metadata[objectmeta.FileUID] = strconv.FormatUint(uint64(p.UID), 10)
+		spec.Metadata[objectmeta.FileGID] = strconv.FormatUint(uint64(p.GID), 10)
+		spec.Metadata[objectmeta.FileMode] = fmt.Sprintf("%03o", info.Mode().Perm())
 	}
 	return spec
 }

@@ -17,7 +17,7 @@ import (
 	"gcsup/upload"
 )
 
-// TestResumeInAnotherProgram checks that a program which never calls InParts, AutoParts or InSpool resumes
+// TestResumeInAnotherProgram checks that a program which uses neither Parts nor Spool resumes
 // an upload in parts and a stream in a spool. The other program is this one, in another process.
 func TestResumeInAnotherProgram(t *testing.T) {
 	const endpointVar, storeVar = "GCSUP_TEST_RESUME_AT", "GCSUP_TEST_RESUME_FROM"
@@ -44,12 +44,12 @@ func TestResumeInAnotherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, err := upload.New(http.DefaultClient, &upload.Options{
-		Endpoint: server.URL, Store: store, Parallel: upload.InParts(2, mib).By(upload.ByCompose), Spool: upload.InSpool(t.TempDir(), 0),
+		Endpoint: server.URL, Store: store, Parallel: &upload.Parts{Connections: 2, MinPart: mib, Join: upload.ByCompose}, Spool: &upload.Spool{Dir: t.TempDir()},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first = first.With(upload.CallOptions{Tries: -1})
+	first = withCall(first, upload.CallOptions{Retries: -1})
 	content := data(9*mib + 5)
 	path := t.TempDir() + "/file"
 	if err := os.WriteFile(path, content, 0o600); err != nil {

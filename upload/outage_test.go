@@ -140,7 +140,7 @@ func (w *world) requests(start time.Time) (times []time.Duration) {
 	return times
 }
 
-// TestManyUploadsInAnOutage checks that uploads that share a gate make at most 1.2
+// TestManyUploadsInAnOutage checks that uploads that share a breaker make at most 1.2
 // requests each in the first 32 s without the service, and then one request per
 // longest wait in total.
 func TestManyUploadsInAnOutage(t *testing.T) {
@@ -157,15 +157,15 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 		uploader    func(w *world) func(int) *upload.Uploader
 		first, last time.Duration // when uploads end
 	}{
-		// A small upload ends after a wait of 1 to 2 s, and twice 36 s at the gate.
+		// A small upload ends after a wait of 1 to 2 s, and twice 36 s at the breaker.
 		{"small", q, func(w *world) func(int) *upload.Uploader { return shared(w) }, 73 * time.Second, 78 * time.Second},
 		{"with sessions", large, func(w *world) func(int) *upload.Uploader { return shared(w, largeChunks) }, 73 * time.Second, 78 * time.Second},
 		{"retry for 2 h", q, func(w *world) func(int) *upload.Uploader {
 			return shared(w, func(o *upload.Options) { o.RetryFor = 2 * time.Hour })
 		}, 2*time.Hour - 32*time.Second, 2 * time.Hour},
 		{"two uploaders", q, func(w *world) func(int) *upload.Uploader {
-			gate := new(backoff.Gate)
-			with := func(o *upload.Options) { o.Gate, o.RetryFor = gate, time.Hour }
+			breaker := new(backoff.Breaker)
+			with := func(o *upload.Options) { o.Breaker, o.RetryFor = breaker, time.Hour }
 			ups := []*upload.Uploader{w.uploader(with, withoutStore), w.uploader(with, withoutStore)}
 			return func(i int) *upload.Uploader { return ups[i%2] }
 		}, time.Hour - 32*time.Second, time.Hour},
@@ -199,10 +199,10 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 			})
 		})
 	}
-	t.Run("gate off", func(t *testing.T) {
+	t.Run("breaker off", func(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
-			w.many(n, data(100), shared(w, func(o *upload.Options) { o.Gate = backoff.NoGate }))
+			w.many(n, data(100), shared(w, func(o *upload.Options) { o.Breaker = backoff.NoBreaker }))
 			if got := len(w.srv.Requests()); got != 6*n {
 				t.Errorf("%d requests, want 6 for each of %d uploads", got, n)
 			}
@@ -234,12 +234,12 @@ func TestManyUploadsInAnOutage(t *testing.T) {
 }
 
 // wantReports checks that each of n uploads reported at least once in every
-// interval, and that those that waited at the gate reported it.
+// interval, and that those that waited at the breaker reported it.
 func (w *world) wantReports(n int, every time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	held := map[string]time.Duration{} // the reported time at the gate
+	held := map[string]time.Duration{} // the reported time at the breaker
 	for _, e := range w.events {
 		if e.Kind != upload.Waiting {
 			continue
@@ -251,21 +251,21 @@ func (w *world) wantReports(n int, every time.Duration) {
 			w.t.Errorf("error %v", e.Err)
 		}
 		switch {
-		case e.Held && e.Cause == "503; another upload is probing":
+		case e.Blocked && e.Cause == "503; another upload is probing":
 			held[e.Spec.Object] += e.Delay
-		case e.Held || e.Cause != "503":
-			w.t.Errorf("cause %q, held %v", e.Cause, e.Held)
+		case e.Blocked || e.Cause != "503":
+			w.t.Errorf("cause %q, blocked %v", e.Cause, e.Blocked)
 		}
 	}
 	for i := range n {
 		if held[fmt.Sprint(i)] < every {
-			w.t.Errorf("upload %d reported %v at the gate", i, held[fmt.Sprint(i)])
+			w.t.Errorf("upload %d reported %v at the breaker", i, held[fmt.Sprint(i)])
 		}
 	}
 }
 
 // TestObjectRateLimitHoldsNoOtherUpload checks that uploads to one name, which
-// the service slows down, do not close the gate for others.
+// the service slows down, do not open the breaker for others.
 func TestObjectRateLimitHoldsNoOtherUpload(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -306,17 +306,17 @@ func (f flaky) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 503, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestThroughputWithRandomFailures checks that the gate costs little while one
+// TestThroughputWithRandomFailures checks that the breaker costs little while one
 // request in ten fails. 32 uploads run at a time.
 func TestThroughputWithRandomFailures(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	uploads := func(size, chunkSize int64, gate *backoff.Gate) (done int) {
+	uploads := func(size, chunkSize int64, breaker *backoff.Breaker) (done int) {
 		inBubble(t, &fakegcs.Options{Latency: time.Second, Discard: true, NoMD5: true, KeepRequests: -1}, func(w *world) {
 			w.http.Transport = flaky{w.http.Transport}
 			path := w.file(data(size))
 			up := w.uploader(withoutStore, func(o *upload.Options) {
-				o.Gate, o.RetryFor, o.ChunkSize, o.Observer = gate, time.Hour, chunkSize, nil
+				o.Breaker, o.RetryFor, o.ChunkSize, o.Observer = breaker, time.Hour, chunkSize, nil
 			})
 			start := time.Now()
 			var mu sync.Mutex
@@ -345,14 +345,14 @@ func TestThroughputWithRandomFailures(t *testing.T) {
 		var ratio float64
 		for range 8 { // add up to eight measurements: chance changes one by some percent
 			gated += uploads(tt.size, tt.chunkSize, nil)
-			free += uploads(tt.size, tt.chunkSize, backoff.NoGate)
+			free += uploads(tt.size, tt.chunkSize, backoff.NoBreaker)
 			if ratio = float64(gated) / float64(free); ratio >= 0.9 {
 				break
 			}
 		}
-		t.Logf("%s: throughput %.3f of that without a gate (%d and %d uploads)", tt.with, ratio, gated, free)
+		t.Logf("%s: throughput %.3f of that without a breaker (%d and %d uploads)", tt.with, ratio, gated, free)
 		if ratio < 0.9 {
-			t.Errorf("%s: throughput %.3f of that without a gate, want 0.9", tt.with, ratio)
+			t.Errorf("%s: throughput %.3f of that without a breaker, want 0.9", tt.with, ratio)
 		}
 	}
 }
@@ -409,7 +409,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 	skipShort(t)
 	for _, cause := range []error{
 		session.ErrChecksum, session.ErrSessionLost, session.ErrPrecondition, session.ErrUnexpectedData, session.ErrSourceChanged,
-		state.ErrInUse, state.ErrCorruptToken,
+		state.ErrInUse, state.ErrCorrupt,
 		&session.Error{Op: session.OpPut, Status: 412, Kind: session.ErrPrecondition},
 		&upload.InterruptedError{Committed: 1, Sent: 2},
 	} {

@@ -66,7 +66,9 @@ func TestPageCache(t *testing.T) {
 	}
 	const size, head = 24*mib + 5, 8 * mib
 	content := data(size)
-	composed := func(o *upload.Options) { o.Parallel = upload.InParts(2, 8*mib).By(upload.ByCompose) }
+	composed := func(o *upload.Options) {
+		o.Parallel = &upload.Parts{Connections: 2, MinPart: 8 * mib, Join: upload.ByCompose}
+	}
 	compressed := spec
 	compressed.Gzip = true
 	for _, test := range []struct {
@@ -102,7 +104,7 @@ func TestPageCache(t *testing.T) {
 				readFirst(t, path, int(size))
 				send("all was cached", residentBytes(t, path))
 				evict(t, path)
-				up = up.With(upload.CallOptions{Skip: upload.SkipSameContent})
+				up = withCall(up, upload.CallOptions{Skip: upload.SkipSameContent})
 				send("compared", 0)
 			})
 		})

@@ -12,15 +12,16 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 )
 
 // composed sends files in parts by compose.
 func composed(connections int, minPart int64) *upload.Parts {
-	return upload.InParts(connections, minPart).By(upload.ByCompose)
+	return &upload.Parts{Connections: connections, MinPart: minPart, Join: upload.ByCompose}
 }
 
 // byParts sends a file in parts of 512 KiB over 4 connections.
@@ -74,7 +75,7 @@ func TestParts(t *testing.T) {
 	}{
 		"compose":             {partsLarge, 6, byParts},
 		"multipart":           {multipartLarge, 0, byMultipart},
-		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }}, // without a precondition
+		"either":              {multipartLarge, 0, func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart} }}, // without a precondition
 		"multipart, no store": {multipartLarge, 0, func(o *upload.Options) { byMultipart(o); o.Store = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestParts(t *testing.T) {
 }
 
 // TestPartsResume interrupts an upload in parts at different times. The next call, with other options,
-// sends only what the service has not committed, even if the Token does not have it.
+// sends only what the service has not committed, even if the saved upload does not have it.
 func TestPartsResume(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct {
@@ -115,8 +116,8 @@ func TestPartsResume(t *testing.T) {
 		every       time.Duration
 	}{
 		"compose": {partsLarge, mib, byParts, func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }, 11, 90 * time.Millisecond},
-		"multipart": {4*session.MultipartMinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
-			o.Parallel = upload.InParts(1, 0).By(upload.ByCompose)
+		"multipart": {4*multipart.MinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
+			o.Parallel = nil
 		}, 5, 300 * time.Millisecond},
 	} {
 		for n := range way.stops {
@@ -163,7 +164,7 @@ func TestParallelRestartEvents(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		path := w.file(data(partsLarge))
 		w.interruptParts(path)
-		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = composed(1, 0), 2*q, true })
+		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = nil, 2*q, true })
 		if _, err := up.File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +253,7 @@ func TestParallelInterruptedBeforeCompose(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		ctx, stop := context.WithCancel(w.t.Context())
 		defer stop()
-		_, err := w.uploader(byParts).With(upload.CallOptions{Confirm: func(context.Context) error {
+		_, err := withCall(w.uploader(byParts), upload.CallOptions{Confirm: func(context.Context) error {
 			stop()
 			return nil
 		}}).File(ctx, w.file(data(partsLarge)), spec)
@@ -374,7 +375,7 @@ func TestJoinMayTakeMinutes(t *testing.T) {
 			inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
 				{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStallReply, For: after}},
 			}}, func(w *world) {
-				content := data(3*session.MultipartMinPart + 1)
+				content := data(3*multipart.MinPart + 1)
 				res, err := w.uploader(by).File(w.t.Context(), w.file(content), spec)
 				if err != nil || min(int64(res.Retries), 1) != retries {
 					t.Errorf("%s, silent for %s: %+v, %v", op, after, res, err)

@@ -24,7 +24,18 @@ type fleeting struct {
 	state.Store
 	lost context.Context
 	lose context.CancelCauseFunc
-	save bool // the next save loses the lease
+	save atomic.Bool // the next save loses the lease
+
+	writes sync.Mutex // held while the store is written
+}
+
+// take lets another process take the lease and change the store. No write of this process is under way then, as with
+// the lock of a real store.
+func (f *fleeting) take(change func()) {
+	f.writes.Lock()
+	defer f.writes.Unlock()
+	change()
+	f.lose(errTaken)
 }
 
 func (f *fleeting) Acquire(ctx context.Context, id string) (state.Lease, error) {
@@ -51,8 +62,10 @@ func (l *fleetingLease) Begin(ctx context.Context) (context.Context, context.Can
 	return l.Lease.Begin(ctx)
 }
 
-func (l *fleetingLease) Save(ctx context.Context, t *state.Token) error {
-	if l.f.save {
+func (l *fleetingLease) Save(ctx context.Context, t *state.Upload) error {
+	l.f.writes.Lock()
+	defer l.f.writes.Unlock()
+	if l.f.save.Load() {
 		l.f.lose(errTaken)
 	}
 	if err := context.Cause(l.f.lost); err != nil {
@@ -62,13 +75,17 @@ func (l *fleetingLease) Save(ctx context.Context, t *state.Token) error {
 }
 
 func (l *fleetingLease) Delete(ctx context.Context) error {
+	l.f.writes.Lock()
+	defer l.f.writes.Unlock()
 	if err := context.Cause(l.f.lost); err != nil {
 		return err
 	}
 	return l.Lease.Delete(ctx)
 }
 
-func (l *fleetingLease) Release(ctx context.Context, last *state.Token) error {
+func (l *fleetingLease) Release(ctx context.Context, last *state.Upload) error {
+	l.f.writes.Lock()
+	defer l.f.writes.Unlock()
 	if err := context.Cause(l.f.lost); err != nil {
 		_ = l.Lease.Release(ctx, nil)
 		return err
@@ -145,13 +162,15 @@ func TestPartsLeaseLost(t *testing.T) {
 					id = w.interruptParts(path).ID
 				}
 				f, plain := newFleeting(w.store), w.http
-				f.save = test.save
+				f.save.Store(test.save)
 				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 					if test.at(req) && !test.made {
 						f.lose(errTaken)
 					}
 					resp, err := plain.Transport.RoundTrip(req)
-					f.save = f.save || test.at(req) && test.made
+					if test.made && test.at(req) {
+						f.save.Store(true)
+					}
 					return resp, err
 				})}
 				up := w.uploader(test.with, func(o *upload.Options) { o.Store, o.Restart = f, test.restart })

@@ -35,7 +35,7 @@ func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
 func division(c *call, file *source.File) parts.Division {
 	return parts.Division{
 		Wire: c.wire(), Uplink: c.uplink, Journal: c.journal, File: file, Expect: c.expect, Began: c.result.began,
-		Memory: c.u.memory, Options: c.u.opts.Parallel.orOne(), Link: c.u.link,
+		Memory: c.u.memory, Options: c.u.opts.Parallel.options(), Link: c.u.link,
 	}
 }
 
@@ -44,7 +44,7 @@ func planParts(ctx context.Context, c *call, file *source.File) (parts.Plan, err
 	if c.u.opts.Parallel == nil || c.spec.Gzip {
 		return parts.Plan{}, nil
 	}
-	way := c.u.opts.Parallel.way
+	way := c.u.opts.Parallel.Join
 	planner := parts.Planner{
 		Division: division(c, file), Multipart: way != ByCompose, Compose: way != ByMultipart,
 		Buckets: c.u.buckets, Size: file.Total(), ID: c.result.label.get().id,
@@ -85,8 +85,8 @@ func (f *partedFile) send(ctx context.Context) error {
 	return err
 }
 
-// removeStored removes what the service stores for an upload that ended with err, and then its Token. If something
-// cannot be removed, the Token stays, so that Prune or the next call tries again.
+// removeStored removes what the service stores for an upload that ended with err, and then its saved upload. If something
+// cannot be removed, the saved upload stays, so that Prune or the next call tries again.
 func (f *partedFile) removeStored(ctx context.Context, err error) error {
 	clean := f.parts.Finish
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *partedFile) removeStored(ctx context.Context, err error) error {
 	return err
 }
 
-// disown abandons an upload whose Token was deleted by another process while this one had
+// disown abandons an upload whose saved upload was deleted by another process while this one had
 // the lease. That process may not have known what the service stores.
 func (f *partedFile) disown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace.Requests)
@@ -132,7 +132,7 @@ func (f *partedFile) remove(ctx context.Context) error {
 }
 
 // abandon is remove for an upload that starts over. What the service refuses to remove is saved under an ID of its own.
-func (f *partedFile) abandon(ctx context.Context, token *state.Token) error {
+func (f *partedFile) abandon(ctx context.Context, token *state.Upload) error {
 	left := f.remove(ctx)
 	if lost := f.journal.LeaseLost(); lost != nil && left != nil {
 		return lost // another process may continue the upload

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -23,8 +24,8 @@ import (
 func TestPartsMissingBucket(t *testing.T) {
 	t.Parallel()
 	for name, parts := range map[string]*upload.Parts{
-		"either":    upload.InParts(2, session.MultipartMinPart),
-		"multipart": upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart),
+		"either":    &upload.Parts{Connections: 2, MinPart: multipart.MinPart},
+		"multipart": &upload.Parts{Connections: 2, MinPart: multipart.MinPart, Join: upload.ByMultipart},
 		"auto":      upload.AutoPartsFrom(0, mib, mib),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestPartsSourceChanges(t *testing.T) {
 		"shrinks": func(path string) error { return os.Truncate(path, 7*mib) },
 		"grows":   func(path string) error { return os.WriteFile(path, data(multipartLarge+mib), 0o600) },
 		"edited": func(path string) error {
-			return os.WriteFile(path, flipped(content, 1, session.MultipartMinPart, multipartLarge-1), 0o600)
+			return os.WriteFile(path, flipped(content, 1, multipart.MinPart, multipartLarge-1), 0o600)
 		},
 	}
 	for name, change := range changes {
@@ -158,7 +159,7 @@ func TestPartsOfACopy(t *testing.T) {
 			err    error
 		}{
 			"same":                       {content, nil},
-			"other bytes that were sent": {flipped(content, 1, session.MultipartMinPart), session.ErrSourceChanged},
+			"other bytes that were sent": {flipped(content, 1, multipart.MinPart), session.ErrSourceChanged},
 			"other bytes that were not":  {flipped(content, multipartLarge-1), nil},
 		} {
 			t.Run(fmt.Sprint(name, imported), func(t *testing.T) {

@@ -30,8 +30,7 @@ func TestPartsOfADeletedUpload(t *testing.T) {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					if puts++; puts == 6 {
-						w.deleteSaved()
-						f.lose(errTaken)
+						f.take(w.deleteSaved)
 					}
 					return resp, err
 				})}

@@ -23,6 +23,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -54,7 +55,7 @@ const (
 )
 
 // matrixScenes are all scenes. The way "either" is multipart or else compose, and "auto" is that of
-// AutoParts.
+// Parts.Auto.
 var matrixScenes = []matrixScene{
 	{name: "multipart/stat", of: matrixRequest{"stat", 0}, reads: true},
 	{name: "multipart/initiate", of: matrixRequest{"initiate", 0}},
@@ -262,7 +263,7 @@ func (c *matrixCase) want() (want matrixOutcome) {
 //	go test ./upload -run 'TestPartsMatrix/multipart/part/403$/service/before/once'
 func TestPartsMatrix(t *testing.T) {
 	t.Parallel()
-	cases, every := matrixCases(), testsize.Full(1, 5)
+	cases, every := matrixCases(), testsize.Raced(20, testsize.Full(1, 5))
 	page, err := os.ReadFile("../docs/reliability.md")
 	text := fmt.Sprintf("%d replies to %d kinds of requests, %d,%03d combinations", len(matrixReplies), len(matrixScenes), len(cases)/1000, len(cases)%1000)
 	if err != nil || !strings.Contains(string(page), text) {
@@ -611,14 +612,14 @@ func (m *matrixRun) send(method, target string, header http.Header, body string)
 func runMatrixCase(t *testing.T, c *matrixCase) (fired bool) {
 	synctest.Test(t, func(t *testing.T) {
 		// With an MD5, which is the ETag of a part, a part is recognized after a lost reply. In the other
-		// scenes, the Token has the ETag. The MD5 would take half of the time.
+		// scenes, the saved upload has the ETag. The MD5 would take half of the time.
 		opts := &fakegcs.Options{NoMD5: c.of.kind != "part"}
 		if c.way() == "auto" {
 			opts.Latency = 20 * time.Millisecond // a near service gets one connection
 		}
 		srv, client, stop := upload.ServeBucket(t, opts)
 		defer stop()
-		size, first := int64(session.MultipartMinPart+1), int64(session.MultipartMinPart)
+		size, first := int64(multipart.MinPart+1), int64(multipart.MinPart)
 		if c.way() == "compose" {
 			size, first = 4*q, 2*q
 		}
@@ -650,9 +651,9 @@ func (m *matrixRun) uploader(with ...func(*upload.Options)) *upload.Uploader {
 	case "multipart":
 		byMultipart(opts)
 	case "either":
-		opts.Parallel, opts.ChunkSize = upload.InParts(2, session.MultipartMinPart), 4*mib
+		opts.Parallel, opts.ChunkSize = &upload.Parts{Connections: 2, MinPart: multipart.MinPart}, 4*mib
 	case "auto":
-		opts.Parallel, opts.ChunkSize = upload.AutoPartsFrom(0, mib, session.MultipartMinPart), 4*mib
+		opts.Parallel, opts.ChunkSize = upload.AutoPartsFrom(0, mib, multipart.MinPart), 4*mib
 	}
 	if m.c.large {
 		opts.Memory = q

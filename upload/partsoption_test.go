@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/upload"
 )
 
@@ -15,7 +15,7 @@ var dividedUploads = []struct {
 	size int64
 }{
 	{"compose", byParts, partsLarge},
-	{"multipart", byMultipart, 4*session.MultipartMinPart + 1},
+	{"multipart", byMultipart, 4*multipart.MinPart + 1},
 }
 
 // TestPartsWithoutTheOption checks that an Uploader without Options.Parallel resumes,

@@ -10,9 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -27,7 +28,7 @@ var pausable = []struct {
 }{
 	{"one session", largeChunks, large, spec},
 	{"parts by compose", byParts, partsLarge, spec},
-	{"parts by multipart", byMultipart, 4*session.MultipartMinPart + 1, spec},
+	{"parts by multipart", byMultipart, 4*multipart.MinPart + 1, spec},
 	{"compressed", func(o *upload.Options) { o.ChunkSize = q }, large, upload.Spec{Bucket: "bkt", Object: "obj", Gzip: true}},
 }
 
@@ -44,7 +45,7 @@ func (w *world) begin(up *upload.Uploader, path string, s upload.Spec) (id strin
 	var once sync.Once
 	done := make(chan called, 1)
 	go func() {
-		res, err := up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		res, err := withCall(up, upload.CallOptions{Observer: func(e upload.Event) {
 			w.mu.Lock()
 			w.events = append(w.events, e)
 			w.mu.Unlock()
@@ -77,7 +78,7 @@ func TestPause(t *testing.T) {
 			inBubble(t, unhurried(), func(w *world) {
 				content := data(tt.size)
 				path := w.file(content)
-				up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
 				if err := up.Pause(w.t.Context(), id); err != nil {
 					t.Fatal(err)
@@ -110,8 +111,8 @@ func TestPause(t *testing.T) {
 				if !tt.spec.Gzip {
 					w.wantOnlyObject(content)
 				}
-				if err := up.Pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-					t.Errorf("Pause of a finished upload: %v, want ErrNoToken", err)
+				if err := up.Pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+					t.Errorf("Pause of a finished upload: %v, want ErrNotFound", err)
 				}
 			})
 		})
@@ -127,7 +128,7 @@ func TestCancelRunning(t *testing.T) {
 			t.Parallel()
 			inBubble(t, unhurried(), func(w *world) {
 				path := w.file(data(tt.size))
-				up := w.uploader(tt.with, func(o *upload.Options) { o.CommitEvery.Bytes = q })
+				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
 				if err := up.Cancel(w.t.Context(), id); err != nil {
 					t.Fatal(err)
@@ -233,12 +234,12 @@ func TestPauseOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
-			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-				t.Errorf("%s of nothing: %v, want ErrNoToken", name, err)
+			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+				t.Errorf("%s of nothing: %v, want ErrNotFound", name, err)
 			}
 		}
-		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Pause without a store: %v, want ErrNoToken", err)
+		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Pause without a store: %v, want ErrNotFound", err)
 		}
 		_, result := w.begin(other, path, spec)
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
@@ -258,7 +259,7 @@ func TestPauseByTheObserver(t *testing.T) {
 	inBubble(t, unhurried(), func(w *world) {
 		up := w.uploader(resumable)
 		paused := errors.New("not called")
-		call := up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		call := withCall(up, upload.CallOptions{Observer: func(e upload.Event) {
 			if e.Committed > 0 && !e.Kind.Terminal() {
 				paused = up.Pause(w.t.Context(), e.ID)
 			}
@@ -347,7 +348,7 @@ func TestPauseDoesNotHang(t *testing.T) {
 		if err != nil || !res.Resumed {
 			t.Errorf("the next call: %+v, %v", res, err)
 		}
-		if sum := chunk.Update(0, content); res.Object.CRC32C != sum {
+		if sum := checksum.Update(0, content); res.Object.CRC32C != sum {
 			t.Errorf("CRC32C = %08x, want %08x", res.Object.CRC32C, sum)
 		}
 	})

@@ -66,7 +66,7 @@ var noteEvents = [...]EventKind{
 }
 
 func (r *reporter) Note(n engine.Note) {
-	r.events.post(Event{Kind: noteEvents[n.Kind], Part: n.Part, Delay: n.Delay, Retry: n.Retry, Held: n.Held, Cause: n.Cause, Err: n.Err})
+	r.events.post(Event{Kind: noteEvents[n.Kind], Part: n.Part, Delay: n.Delay, Retry: n.Retry, Blocked: n.Blocked, Cause: n.Cause, Err: n.Err})
 }
 
 func (r *reporter) Flowing()   { r.events.flowing() }
@@ -83,7 +83,7 @@ func (r *reporter) Exchange(n *engine.Exchange) {
 	}
 	x.Op, x.Status, x.Err = n.Reply.Op, n.Reply.Status, n.Reply.Err
 	var open bool
-	if x.Committed, open = n.Reply.Held(); !open {
+	if x.Committed, open = n.Reply.Committed, n.Reply.Open(); !open {
 		x.Committed = -1
 	}
 	x.log(r.logger, r.named())

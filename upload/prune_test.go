@@ -65,7 +65,7 @@ func TestPrune(t *testing.T) {
 		{name: "not reached", faults: []faults.Fault{answers(faults.EffectReset, 0, 100)}, err: session.ErrRetriesExhausted},
 		{name: "expired", prepare: func(*world, string) { time.Sleep(8 * 24 * time.Hour) }, state: upload.SessionGone, deleted: true},
 		{name: "too old, but there", prepare: func(w *world, id string) {
-			w.plant(id, id, func(t *state.Token) { t.Created = t.Created.Add(-30 * 24 * time.Hour) })
+			w.plant(id, id, func(t *state.Upload) { t.Created = t.Created.Add(-30 * 24 * time.Hour) })
 		}, state: upload.SessionOpen},
 		{name: "finished", finish: true, state: upload.SessionFinished, deleted: true},
 		{name: "finished, and replaced", finish: true, prepare: func(w *world, _ string) {
@@ -127,7 +127,7 @@ func TestPrune(t *testing.T) {
 						return
 					}
 					if left == 0 {
-						if _, err := w.uploader().Query(ctx, id); !errors.Is(err, state.ErrNoToken) {
+						if _, err := w.uploader().Query(ctx, id); !errors.Is(err, state.ErrNotFound) {
 							t.Errorf("Query after Prune: %v", err)
 						}
 					}
@@ -167,7 +167,7 @@ func TestPruneKeeps(t *testing.T) {
 		id := w.interrupt(w.file(data(large)), 2*mib, largeChunks).ID
 		w.plant(id, "1-damaged", nil)
 		w.rewrite("1-damaged", func(s string) string { return s[1:] }, 0o600)
-		w.plant(id, "2-elsewhere", func(t *state.Token) { t.Endpoint = "http://other.test" })
+		w.plant(id, "2-elsewhere", func(t *state.Upload) { t.Endpoint = "http://other.test" })
 		w.plant(id, "3-used", nil)
 		w.plant(id, "z-gone", nil)
 		unlock, err := w.store.Lock(ctx, "3-used")
@@ -175,7 +175,7 @@ func TestPruneKeeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unlock()
-		want := map[string]error{"1-damaged": state.ErrCorruptToken, "2-elsewhere": session.ErrURIMismatch, "3-used": state.ErrInUse}
+		want := map[string]error{"1-damaged": state.ErrCorrupt, "2-elsewhere": session.ErrURIMismatch, "3-used": state.ErrInUse}
 		if _, err := w.uploader().Query(ctx, "3-used"); !errors.Is(err, state.ErrInUse) {
 			t.Errorf("Query: %v, want ErrInUse", err)
 		}

@@ -29,7 +29,7 @@ import (
 //
 // A session must not have two requests at a time. If another process works on the
 // upload, the error wraps [state.ErrInUse]. [SavedUpload.Committed] has what that
-// process last saved. The error wraps [state.ErrNoToken] if there is no such upload,
+// process last saved. The error wraps [state.ErrNotFound] if there is no such upload,
 // and [session.ErrURIMismatch] if it was started at another endpoint.
 func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 	if _, err := u.savedStore(); err != nil {
@@ -57,7 +57,7 @@ func (u *Uploader) Query(ctx context.Context, id string) (Holding, error) {
 // Cancel ends the saved upload with that ID: the service drops its bytes, and the
 // store deletes it. It is for uploads that will not be resumed. A session that is not
 // canceled costs nothing and expires after a week. Like File, Cancel waits for a
-// lease and delivers Held events. The error wraps [state.ErrNoToken] if there is no
+// lease and delivers events of the kind LeaseHeld. The error wraps [state.ErrNotFound] if there is no
 // such upload.
 //
 // If a call of this Uploader runs the upload, as described for [Uploader.Pause], Cancel
@@ -75,7 +75,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 // cancelSaved is Cancel, without its last event.
 func cancelSaved(ctx context.Context, c *call, id string) error {
 	ctx = c.storeContext(ctx)
-	var token *state.Token
+	var token *state.Upload
 	var damaged error
 	id, err := c.u.findSaved(ctx, id)
 	if err == nil {
@@ -83,7 +83,7 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 		err = c.u.running.Stop(ctx, id, &engine.Stopped{By: session.ErrCanceled})
 	}
 	if err == nil {
-		token, damaged, err = c.openJournal(ctx, state.Token{ID: id}, nil)
+		token, damaged, err = c.openJournal(ctx, state.Upload{ID: id}, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
@@ -91,10 +91,10 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	defer c.journal.Close()
 	switch {
 	case damaged != nil: // it was set aside, and the session URI is unknown
-		warnOfLostParts(c.events, c.u, id, "BUCKET")
+		warnOfLostParts(c.events, id, "BUCKET")
 		return nil
 	case token == nil:
-		return fmt.Errorf("cancel: %w: %s", state.ErrNoToken, id)
+		return fmt.Errorf("cancel: %w: %s", state.ErrNotFound, id)
 	}
 	c.identify(id, token.Spec)
 	s := &savedCall{call: c, token: token}
@@ -113,7 +113,7 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 //
 // If no call of this Uploader runs the upload, and it is saved, Pause does nothing. The
 // error wraps [state.ErrInUse] if another Uploader or process has the upload and the
-// store is a [state.LockChecker]. It wraps [state.ErrNoToken] if the upload is not
+// store is a [state.LockChecker]. It wraps [state.ErrNotFound] if the upload is not
 // saved: it was finished, or was interrupted before it had a session.
 //
 // If ctx is done, Pause does not wait any longer, for example for a file that hangs. The
@@ -185,7 +185,7 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 			if err == nil {
 				pruned, err = p.prune(ctx, saved)
 			}
-			if errors.Is(err, state.ErrNoToken) {
+			if errors.Is(err, state.ErrNotFound) {
 				continue // another process finished it
 			}
 			if !yield(pruned, err) {
@@ -199,8 +199,8 @@ func (u *Uploader) Prune(ctx context.Context, opts *PruneOptions) iter.Seq2[Prun
 type pruner struct {
 	u      *Uploader
 	opts   PruneOptions
-	budget *engine.Budget // of all uploads
-	end    error          // the error of all remaining uploads; nil if they are tried
+	budget *engine.SharedBudget // of all uploads
+	end    error                // the error of all remaining uploads; nil if they are tried
 }
 
 func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
@@ -263,7 +263,7 @@ func (p *pruner) decide(ctx context.Context, s *savedCall, lease state.Lease, pr
 }
 
 // sourceOf returns the path of the source: the file, or the directory of a stream.
-func sourceOf(t *state.Token) string {
+func sourceOf(t *state.Upload) string {
 	if t.Spool != nil {
 		return filepath.Join(t.Spool.Dir, t.ID)
 	}

@@ -9,10 +9,10 @@ import (
 	"gcsup/upload"
 )
 
-// TestRejectedDataKeepsTheToken checks that data which the service refuses, in a
+// TestRejectedDataKeepsTheSavedUpload checks that data which the service refuses, in a
 // session that is open, ends the run and keeps the saved upload. If the next run gets
 // the same refusal, it starts a new session.
-func TestRejectedDataKeepsTheToken(t *testing.T) {
+func TestRejectedDataKeepsTheSavedUpload(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {

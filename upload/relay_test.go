@@ -26,7 +26,7 @@ func TestRelay(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	sizes := []int64{q, q + 1, 2 * q, 3*q - 1, 8 * q, 8*q + 1, 12*q + 5}
-	seeds := uint64(testsize.Full(60, 20))
+	seeds := uint64(testsize.Raced(8, testsize.Full(60, 20)))
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))

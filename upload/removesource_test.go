@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -48,12 +49,12 @@ func TestRemoveSource(t *testing.T) {
 		"compressed":      {size: 1000, gzip: true, with: func(*upload.Options) {}},
 		"through session": {size: large, with: largeChunks},
 		"not saved":       {size: large, with: func(o *upload.Options) { o.ChunkSize, o.Store = large-q, nil }},
-		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = upload.InParts(2, session.MultipartMinPart) }, stats: 2},
+		"in parts":        {size: 10 * mib, with: func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart} }, stats: 2},
 	} {
 		if tt.size > mib && testing.Short() {
 			continue
 		}
-		for _, racy := range []bool{false, true} { // see chunk.Settled
+		for _, racy := range []bool{false, true} { // see sourcefile.Settled
 			inBubble(t, nil, func(w *world) {
 				path := w.file(data(tt.size))
 				if racy {
@@ -64,7 +65,7 @@ func TestRemoveSource(t *testing.T) {
 				to := spec
 				to.Gzip = tt.gzip
 				seen := w.srv.Stats().Ops[faults.OpGet]
-				res, err := w.uploader(tt.with).With(removing).File(w.t.Context(), path, to)
+				res, err := withCall(w.uploader(tt.with), removing).File(w.t.Context(), path, to)
 				if err != nil {
 					w.t.Fatalf("%s: %v", name, err)
 				}
@@ -126,7 +127,7 @@ func TestRemoveSourceOfBatch(t *testing.T) {
 					opts.Listing = &upload.Listing{Bucket: "bkt"}
 				}
 				want := map[string]bool{jobs[0].Path: tt.same, jobs[1].Path: tt.other, jobs[2].Path: tt.uploaded}
-				for res, err := range w.uploader().With(removing).Files(w.t.Context(), slices.Values(jobs), opts) {
+				for res, err := range withCall(w.uploader(), removing).Files(w.t.Context(), slices.Values(jobs), opts) {
 					if err != nil || res.SourceKept != nil {
 						w.t.Errorf("%v: %v, %v", tt.rule, err, res.SourceKept)
 					}
@@ -205,7 +206,7 @@ func TestRemoveSourceChanged(t *testing.T) {
 				}}
 				to := spec
 				to.Gzip = zip
-				res, err := w.uploader().With(removing).File(w.t.Context(), path, to)
+				res, err := withCall(w.uploader(), removing).File(w.t.Context(), path, to)
 				if err != nil || res.Object == nil {
 					w.t.Fatalf("%s: %v", name, err)
 				}
@@ -262,7 +263,7 @@ func TestRemoveSourceOfMissingObject(t *testing.T) {
 						w.t.Error(err)
 					}
 				}}
-				res, err := w.uploader(largeChunks).With(call).File(w.t.Context(), path, spec)
+				res, err := withCall(w.uploader(largeChunks), call).File(w.t.Context(), path, spec)
 				if err != nil || !done || res.Skipped != call.Skip {
 					w.t.Fatalf("meddled %v, skipped %v, %v", done, res.Skipped, err)
 				}
@@ -303,7 +304,7 @@ func TestRemoveSourceCanceled(t *testing.T) {
 			}
 			return resp, err
 		})
-		res, err := w.uploader().With(removing).File(ctx, path, spec)
+		res, err := withCall(w.uploader(), removing).File(ctx, path, spec)
 		if err != nil || ctx.Err() == nil {
 			w.t.Fatalf("canceled %v, %v", ctx.Err(), err)
 		}
@@ -332,7 +333,7 @@ func TestRemoveSourceAfterResume(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(large))
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
-		up := w.uploader(resumable).With(removing)
+		up := withCall(w.uploader(resumable), removing)
 		res, err := up.File(w.t.Context(), path, spec)
 		if err == nil || !res.Resumable {
 			w.t.Fatalf("not interrupted: %v", err)
@@ -354,7 +355,7 @@ func TestRemoveSourceOfVersion(t *testing.T) {
 		content := data(large)
 		path := w.file(content)
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
-		up := w.uploader(resumable).With(upload.CallOptions{RemoveSource: true, SourceVersion: "v1"})
+		up := withCall(w.uploader(resumable), upload.CallOptions{RemoveSource: true, SourceVersion: "v1"})
 		if _, err := up.File(w.t.Context(), path, spec); err == nil {
 			w.t.Fatal("not interrupted")
 		}
@@ -380,12 +381,14 @@ func TestRemoveSourceOfCleanup(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 8, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
 		path := w.file(data(10 * mib))
-		up := w.uploader(func(o *upload.Options) { o.Parallel = upload.InParts(2, mib).By(upload.ByCompose) })
+		up := w.uploader(func(o *upload.Options) {
+			o.Parallel = &upload.Parts{Connections: 2, MinPart: mib, Join: upload.ByCompose}
+		})
 		res, err := up.File(w.t.Context(), path, spec)
 		if err != nil || res.Leftover == nil {
 			w.t.Fatalf("%v, leftover %v", err, res.Leftover)
 		}
-		if res, err = up.With(removing).Resume(w.t.Context(), res.ID); err != nil {
+		if res, err = withCall(up, removing).Resume(w.t.Context(), res.ID); err != nil {
 			w.t.Fatal(err)
 		}
 		wantSource(w.t, path, false, res)
@@ -404,7 +407,7 @@ func TestRemoveSourceRefusesLinks(t *testing.T) {
 		if err := os.Symlink(path, link); err != nil {
 			w.t.Skip(err)
 		}
-		res, err := w.uploader().With(removing).File(w.t.Context(), link, spec)
+		res, err := withCall(w.uploader(), removing).File(w.t.Context(), link, spec)
 		if !errors.Is(err, chunk.ErrNotRegular) {
 			w.t.Errorf("%v, want ErrNotRegular", err)
 		}
@@ -423,14 +426,14 @@ func TestDisposeOfSource(t *testing.T) {
 		path := w.file(data(1000))
 		refuse := errors.New("refused")
 		var asked []string
-		dispose := func(file *chunk.Held) error {
-			asked = append(asked, file.Path)
-			if file.Info.Size() != 1000 {
-				w.t.Errorf("the file has %d bytes", file.Info.Size())
+		dispose := func(_ *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
+			asked = append(asked, path)
+			if info.Size() != 1000 {
+				w.t.Errorf("the file has %d bytes", info.Size())
 			}
 			return refuse
 		}
-		up := w.uploader().With(upload.CallOptions{Dispose: dispose})
+		up := withCall(w.uploader(), upload.CallOptions{Dispose: dispose})
 		res, err := up.File(w.t.Context(), path, spec)
 		if err != nil {
 			w.t.Fatal(err)
@@ -479,7 +482,7 @@ func TestRemoveSourceBelow(t *testing.T) {
 			{Path: filepath.Join(named, "sub", "kept"), Below: named, Spec: spec},
 		}
 		removed := map[string]error{}
-		for res, err := range w.uploader().With(removing).Files(w.t.Context(), slices.Values(jobs), nil) {
+		for res, err := range withCall(w.uploader(), removing).Files(w.t.Context(), slices.Values(jobs), nil) {
 			removed[res.Path] = err
 			if res.SourceRemoved != (err == nil) {
 				w.t.Errorf("%s: %+v, %v", res.Path, res, err)
@@ -508,7 +511,7 @@ func TestRemoveSourceUnreadable(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusForbidden}})
 			path := w.file(data(1000))
-			_, err := w.uploader().With(upload.CallOptions{RemoveSource: remove, Skip: upload.SkipIdentical}).File(w.t.Context(), path, spec)
+			_, err := withCall(w.uploader(), upload.CallOptions{RemoveSource: remove, Skip: upload.SkipIdentical}).File(w.t.Context(), path, spec)
 			if sent := w.srv.Stats().Ops[faults.OpInsert]; errors.Is(err, session.ErrPermission) != remove || (sent == 0) != remove {
 				w.t.Errorf("removal %v: %d requests, %v", remove, sent, err)
 			}
@@ -522,14 +525,14 @@ func TestUnsaved(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader(func(o *upload.Options) {
 			o.Store = hook(o.Store, failAfter(0, errFull), "Save")
-			o.Parallel = upload.InParts(3, 1<<20)
+			o.Parallel = &upload.Parts{Connections: 3, MinPart: 1 << 20}
 		})
 		content := data(10 * mib)
 		path := w.file(content)
 		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, syscall.ENOSPC) {
 			w.t.Errorf("a full disk: %v", err)
 		}
-		res, err := up.With(upload.CallOptions{Unsaved: true}).File(w.t.Context(), path, spec)
+		res, err := withCall(up, upload.CallOptions{Unsaved: true}).File(w.t.Context(), path, spec)
 		if err != nil || res.Parts != nil || res.ID != "" {
 			w.t.Errorf("%+v, %v", res, err)
 		}

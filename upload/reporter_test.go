@@ -15,7 +15,7 @@ func TestLoggingWritesOneLine(t *testing.T) {
 		level slog.Level
 		want  string
 	}{
-		{slog.LevelDebug, "level=DEBUG msg=put id=x part=3 from=2 sent=5 status=308 held=5 took=0s next=\"wait, query\"\n"},
+		{slog.LevelDebug, "level=DEBUG msg=put id=x part=3 from=2 sent=5 status=308 committed=5 took=0s next=\"wait, query\"\n"},
 		{slog.LevelInfo, ""},
 	} {
 		var out strings.Builder

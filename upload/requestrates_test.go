@@ -11,8 +11,8 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
-	"gcsup/session"
 	"gcsup/upload"
 )
 
@@ -86,11 +86,11 @@ func (w *world) flood(ctx context.Context, up *upload.Uploader, path, names stri
 		w.t.Error(err)
 		return 0
 	}
-	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Small: atATime, Large: atATime}) {
+	for res, err := range up.Files(ctx, copies(path, info.Size(), names), &upload.BatchOptions{Jobs: atATime}) {
 		if err != nil && ctx.Err() == nil {
-			w.t.Errorf("%s: %v (%d retries, waited %v and %v for the rate in %v)", res.Spec.Object, err, res.Retries, res.Waited, res.Paced, res.Elapsed)
+			w.t.Errorf("%s: %v (%d retries, waited %v and %v for the rate in %v)", res.Spec.Object, err, res.Retries, res.Waited, res.Throttled, res.Elapsed)
 		}
-		paced += res.Paced
+		paced += res.Throttled
 	}
 	return paced
 }
@@ -162,7 +162,7 @@ func TestRequestRates(t *testing.T) {
 
 // TestRequestRatesAfterRefusals checks that no file fails, and that uploads continue soon, after half a minute in
 // which all requests were refused. In an earlier version, retries waited for the rate behind new files, for
-// longer than the gate holds an upload.
+// longer than the breaker blocks an upload.
 func TestRequestRatesAfterRefusals(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -185,7 +185,7 @@ func TestRequestRatesAfterRefusals(t *testing.T) {
 	})
 }
 
-// TestRequestRatesOnlyAfter429 checks that nothing is paced without a 429 that concerns the bucket, or if
+// TestRequestRatesOnlyAfter429 checks that nothing is throttled without a 429 that concerns the bucket, or if
 // pacing is off.
 func TestRequestRatesOnlyAfter429(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestRequestRatesOnlyAfter429(t *testing.T) {
 				path := w.file(data(1))
 				ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Second)
 				defer cancel()
-				up := w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = test.rates }).With(upload.CallOptions{Skip: upload.SkipIdentical})
+				up := withCall(w.uploader(withoutStore, func(o *upload.Options) { o.RequestRates = test.rates }), upload.CallOptions{Skip: upload.SkipIdentical})
 				paced := w.flood(ctx, up, path, "x", 32)
 				if (paced > 0) != test.paced || (w.saw(upload.Warning) > 0) != test.paced {
 					t.Errorf("waited %v for the rate, %d warnings; want pacing %v", paced, w.saw(upload.Warning), test.paced)
@@ -227,8 +227,8 @@ func TestRequestRatesLimit(t *testing.T) {
 	}{
 		{"small files", 1, nil},
 		{"sessions", q + 1, nil},
-		{"compose", 3 * q, upload.InParts(3, q).By(upload.ByCompose)},
-		{"multipart", 2 * session.MultipartMinPart, upload.InParts(2, session.MultipartMinPart).By(upload.ByMultipart)},
+		{"compose", 3 * q, &upload.Parts{Connections: 3, MinPart: q, Join: upload.ByCompose}},
+		{"multipart", 2 * multipart.MinPart, &upload.Parts{Connections: 2, MinPart: multipart.MinPart, Join: upload.ByMultipart}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -252,8 +252,8 @@ func TestRequestRatesLimit(t *testing.T) {
 				rates.Limit(0)
 				rates.Set("bkt", 0)
 				for range 5 {
-					if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Paced > 0 {
-						t.Errorf("without the limit: %v, paced %v", err, res.Paced)
+					if res, err := up.File(w.t.Context(), path, spec); err != nil || res.Throttled > 0 {
+						t.Errorf("without the limit: %v, paced %v", err, res.Throttled)
 					}
 				}
 			})

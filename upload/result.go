@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
 
@@ -27,9 +28,9 @@ type Result struct {
 	// reply did not have it, and the object cannot be read. It is nil if they were compared.
 	Unverified error
 
-	// Size is that of the source, in bytes, -1 if it was never known. Source describes the file when
-	// its bytes were read. It is zero if the file was not opened, and has no change time if a change
-	// may not be detectable.
+	// Size is the size of the source in bytes, -1 if it was never known. Source describes the file
+	// when its bytes were read. It is zero if the file was not opened, and has no change time if a
+	// change may not be detectable.
 	Size   int64
 	Source chunk.Identity
 
@@ -62,7 +63,7 @@ type Result struct {
 	Requests    int           // HTTP requests of every kind
 	Retries     int           // requests repeated, or replaced by a query, after a failure
 	Waited      time.Duration // before retries
-	Paced       time.Duration // how long requests waited for the rate of their bucket, see [RequestRates]
+	Throttled   time.Duration // how long requests waited for the rate of their bucket, see [RequestRates]
 	Elapsed     time.Duration
 }
 
@@ -108,7 +109,7 @@ const (
 	SkipIdentical             // skip a file whose object has its size, CRC32C and encryption key; the file is read
 
 	// SkipSameTime skips a file whose object has its size and, in whole seconds,
-	// its modification time under [session.FileModTimeKey]. If the file has an encryption
+	// its modification time under goog-reserved-file-mtime. If the file has an encryption
 	// key, an object without one is replaced. An upload writes that key,
 	// unless the file was modified less than two seconds before. If the object does
 	// not have the key, or if the file was modified less than two seconds before the
@@ -142,9 +143,9 @@ func nameOf(value int, names []string, kind string) string {
 // CRC32C.
 func sameMTime(want, saved Spec) Spec {
 	want.Metadata = maps.Clone(want.Metadata)
-	delete(want.Metadata, session.FileModTimeKey)
-	if then, ok := saved.Metadata[session.FileModTimeKey]; ok && want.Metadata != nil {
-		want.Metadata[session.FileModTimeKey] = then
+	delete(want.Metadata, objectmeta.FileModTime)
+	if then, ok := saved.Metadata[objectmeta.FileModTime]; ok && want.Metadata != nil {
+		want.Metadata[objectmeta.FileModTime] = then
 	}
 	if len(want.Metadata) == 0 {
 		want.Metadata = nil // the caller gave none

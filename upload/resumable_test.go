@@ -52,7 +52,7 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 			}
 			return unlock
 		}, ""},
-		{"state.ErrTokenVersion", state.ErrTokenVersion, file, func(w *world, _, id string) func() {
+		{"state.ErrVersion", state.ErrVersion, file, func(w *world, _, id string) func() {
 			w.rewrite(id, newer, 0o600)
 			return func() { w.rewrite(id, older, 0o600) }
 		}, ""},
@@ -66,14 +66,14 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 			return up.File(ctx, path, other)
 		}, nil, ""},
 		{"session.ErrURIMismatch", session.ErrURIMismatch, resume, func(w *world, _, id string) func() {
-			w.plant(id, id, func(t *state.Token) { t.Endpoint = "http://other.test" })
-			return func() { w.plant(id, id, func(t *state.Token) { t.Endpoint = "http://gcs.test" }) }
+			w.plant(id, id, func(t *state.Upload) { t.Endpoint = "http://other.test" })
+			return func() { w.plant(id, id, func(t *state.Upload) { t.Endpoint = "http://gcs.test" }) }
 		}, "[3]"},
-		{"state.ErrCorruptToken", state.ErrCorruptToken, resume, func(w *world, _, id string) func() {
+		{"state.ErrCorrupt", state.ErrCorrupt, resume, func(w *world, _, id string) func() {
 			w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
 			return func() {}
 		}, ""},
-		{"state.ErrNoToken", state.ErrNoToken, resume, func(w *world, _, id string) func() {
+		{"state.ErrNotFound", state.ErrNotFound, resume, func(w *world, _, id string) func() {
 			if err := w.store.Delete(w.t.Context(), id); err != nil {
 				w.t.Fatal(err)
 			}

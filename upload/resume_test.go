@@ -397,9 +397,9 @@ func TestSourceChangesWhileSending(t *testing.T) {
 	}
 }
 
-// TestUselessTokens checks that an upload starts over if its Token is useless,
+// TestUselessSavedUploads checks that an upload starts over if its saved upload is useless,
 // and that an event reports why.
-func TestUselessTokens(t *testing.T) {
+func TestUselessSavedUploads(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 	content := data(9 * mib)
@@ -442,9 +442,9 @@ func TestUselessTokens(t *testing.T) {
 	}
 }
 
-// TestClockDoesNotDeleteTokens checks that a saved upload which looks expired is
+// TestClockDoesNotDeleteSavedUploads checks that a saved upload which looks expired is
 // resumed if the service still has it: the clock of this machine may have jumped.
-func TestClockDoesNotDeleteTokens(t *testing.T) {
+func TestClockDoesNotDeleteSavedUploads(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 	for _, expired := range []bool{false, true} {
@@ -775,7 +775,7 @@ func TestSessionLostBetweenRuns(t *testing.T) {
 }
 
 // TestCanceled checks that Cancel cancels the session at the service and
-// deletes the Token.
+// deletes the saved upload.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -788,8 +788,8 @@ func TestCanceled(t *testing.T) {
 		if !strings.HasSuffix(w.trace(), "cancel  -> 499\n") {
 			t.Errorf("requests:\n%s", w.trace())
 		}
-		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("resume after cancel: %v, want ErrNoToken", err)
+		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("resume after cancel: %v, want ErrNotFound", err)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/saved"
@@ -24,11 +25,11 @@ type SavedUpload struct {
 
 	Path     string // of the source; "" if it has an identity of the caller's, or is a stream
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
-	Spool    string // the directory with the bytes of a stream, see InSpool; "" for another source
+	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 
-	Committed int64 // offset up to which the service had acknowledged the bytes
-	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than it acknowledged
+	Committed int64 // the committed offset
+	Sent      int64 // offset up to which bytes are known to have been sent; the service may have more bytes than Committed
 
 	Started time.Time // when the session was started
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
@@ -89,18 +90,14 @@ type Holding struct {
 // earlier state.
 //
 // For a saved upload that cannot be used, it yields only the ID and an error, and
-// continues. The error wraps [state.ErrCorruptToken],
-// [state.ErrInsecurePermissions] or [state.ErrTokenVersion]. If the store cannot
+// continues. The error wraps [state.ErrCorrupt],
+// [state.ErrInsecurePermissions] or [state.ErrVersion]. If the store cannot
 // be listed or ctx is done, the last pair has an error and no ID. Without a store
 // there are no uploads.
 //
 // Saved loads up to 8 uploads ahead of the caller, because a store may be slow.
 func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	return func(yield func(SavedUpload, error) bool) {
-		if u.invalid != nil {
-			yield(SavedUpload{}, u.invalid)
-			return
-		}
 		store := u.opts.Store
 		if store == nil {
 			return
@@ -110,7 +107,7 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 		for e := range saved.List(ctx, store) {
 			saved := SavedUpload{ID: e.ID}
 			if e.Err == nil {
-				saved = Describe(e.Token)
+				saved = Describe(e.Upload)
 				saved.InUse = e.InUse
 			}
 			if !yield(saved, e.Err) {
@@ -120,13 +117,10 @@ func (u *Uploader) Saved(ctx context.Context) iter.Seq2[SavedUpload, error] {
 	}
 }
 
-// savedStore returns the store. If there is none, the error wraps [state.ErrNoToken].
+// savedStore returns the store. If there is none, the error wraps [state.ErrNotFound].
 func (u *Uploader) savedStore() (state.Store, error) {
-	switch {
-	case u.invalid != nil:
-		return nil, u.invalid
-	case u.opts.Store == nil:
-		return nil, fmt.Errorf("%w: there is no store", state.ErrNoToken)
+	if u.opts.Store == nil {
+		return nil, fmt.Errorf("%w: there is no store", state.ErrNotFound)
 	}
 	return u.opts.Store, nil
 }
@@ -140,9 +134,9 @@ func (u *Uploader) findSaved(ctx context.Context, id string) (string, error) {
 	return saved.Follow(ctx, store, id)
 }
 
-// Describe returns the description of a Token that [Uploader.Saved] yields. InUse is
+// Describe returns the description of a saved upload that [Uploader.Saved] yields. InUse is
 // false. For a stream it looks at the spool.
-func Describe(t *state.Token) SavedUpload {
+func Describe(t *state.Upload) SavedUpload {
 	committed, sent := t.Committed, t.Committed
 	switch {
 	case t.Parts != nil:
@@ -162,7 +156,7 @@ func Describe(t *state.Token) SavedUpload {
 }
 
 // describeSpool adds to the description of a saved stream what its files show.
-func describeSpool(s *SavedUpload, token *state.Token) {
+func describeSpool(s *SavedUpload, token *state.Upload) {
 	s.Spool = filepath.Join(token.Spool.Dir, token.ID)
 	end, err := spool.Ended(token.Spool.Dir, token.ID)
 	switch {
@@ -194,13 +188,13 @@ func describeSpool(s *SavedUpload, token *state.Token) {
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
 	return changeSaved(ctx, u, "take over", func(ctx context.Context, store state.Store) (string, error) {
-		return saved.Move(ctx, store, id, path, func(t *state.Token) (*state.Token, error) { return withSource(u, t, path) })
+		return saved.Move(ctx, store, id, path, func(t *state.Upload) (*state.Upload, error) { return withSource(u, t, path) })
 	})
 }
 
 // withSource returns t with the source at path and the ID for that source. Only the
 // size is compared.
-func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) {
+func withSource(u *Uploader, t *state.Upload, path string) (*state.Upload, error) {
 	if err := foreign(u, t.ID, t.Endpoint); err != nil {
 		return nil, err
 	}
@@ -210,7 +204,7 @@ func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) 
 	if err := state.Adopt(u.client, t); err != nil {
 		return nil, err
 	}
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -229,19 +223,19 @@ func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) 
 }
 
 // Import saves an upload that was started on another machine, so that this Uploader
-// can resume it. t is a Token that [state.Encode] wrote there, and that
+// can resume it. t is a saved upload that [state.Encode] wrote there, and that
 // [state.Decode] returned here. path is a copy of its source. Import returns the ID
 // for [Uploader.Resume]. [Uploader.File] finds the upload, too.
 //
 // The bytes of the copy are compared, because its times and its inode differ. Import
-// compares the size. The resume compares every checksum in t, and the one that the
+// compares the size. The resume compares every checksum in t, and the checksum that the
 // service reports, before it sends anything. If the copy differs, the error is
 // [session.ErrSourceChanged], and the upload is kept. The service compares the other
 // bytes before the object exists; the error is then [session.ErrChecksum]. Bytes that
 // were never sent may differ: the object has the bytes of the copy.
 //
 // The destination, the options of the object and the session are those of t. Import
-// only a Token that you trust.
+// only a saved upload that you trust.
 //
 // Resume an upload on one machine only. If two machines do, the object is not a
 // mixture, but either may fail with [session.ErrUnexpectedData],
@@ -249,7 +243,7 @@ func withSource(u *Uploader, t *state.Token, path string) (*state.Token, error) 
 // of the same file to the same destination: the error wraps [fs.ErrExist]. For a
 // session of another endpoint or bucket it wraps [session.ErrURIMismatch]. The
 // service decides whether a session that is older than a week still exists.
-func (u *Uploader) Import(ctx context.Context, t *state.Token, path string) (id string, err error) {
+func (u *Uploader) Import(ctx context.Context, t *state.Upload, path string) (id string, err error) {
 	return changeSaved(ctx, u, "import", func(ctx context.Context, store state.Store) (string, error) {
 		own, err := withSource(u, t, path)
 		if err != nil {

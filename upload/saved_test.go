@@ -13,7 +13,7 @@ import (
 )
 
 // plant saves a copy of a saved upload under another ID.
-func (w *world) plant(id, as string, edit func(*state.Token)) {
+func (w *world) plant(id, as string, edit func(*state.Upload)) {
 	w.t.Helper()
 	token, err := w.store.Load(w.t.Context(), id)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 			}
 		}
 		w.rewrite(id, func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }, 0o600)
-		check("an upload of a newer version", state.ErrTokenVersion)
+		check("an upload of a newer version", state.ErrVersion)
 
 		w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
 		unlock, err := w.store.Lock(ctx, id)
@@ -112,7 +112,7 @@ func TestSaved(t *testing.T) {
 		w.rewrite("2-newer", func(s string) string { return strings.Replace(s, `"v":1`, `"v":9`, 1) }, 0o600)
 		w.plant(id, "3-insecure", nil)
 		w.rewrite("3-insecure", same, 0o644)
-		w.plant(id, "z-elsewhere", func(t *state.Token) { t.Endpoint = "http://other.test" })
+		w.plant(id, "z-elsewhere", func(t *state.Upload) { t.Endpoint = "http://other.test" })
 		unlock, err := w.store.Lock(ctx, "z-elsewhere")
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestSaved(t *testing.T) {
 		elsewhere := want[id]
 		elsewhere.ID, elsewhere.Endpoint, elsewhere.InUse = "z-elsewhere", "http://other.test", true
 		want["z-elsewhere"] = elsewhere
-		wantErr := map[string]error{"1-damaged": state.ErrCorruptToken, "2-newer": state.ErrTokenVersion, "3-insecure": state.ErrInsecurePermissions}
+		wantErr := map[string]error{"1-damaged": state.ErrCorrupt, "2-newer": state.ErrVersion, "3-insecure": state.ErrInsecurePermissions}
 
 		before := len(w.srv.Requests())
 		last, n := "", 0

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"gcsup/chunk"
+	"gcsup/internal/decide"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -18,12 +19,12 @@ import (
 // savedCall is a call that works on a saved upload without sending bytes: it queries it, or removes it.
 type savedCall struct {
 	*call
-	token *state.Token
+	token *state.Upload
 	file  *source.File // nil unless its parts may have to be compared with the source
 }
 
 // inspect calls do with a saved upload and its lease.
-func inspect(ctx context.Context, u *Uploader, id string, b *engine.Budget, do func(*savedCall, state.Lease) error) error {
+func inspect(ctx context.Context, u *Uploader, id string, b *engine.SharedBudget, do func(*savedCall, state.Lease) error) error {
 	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (s *savedCall) openUnchanged() (close func()) {
 	if p == nil || p.Upload.IsZero() || s.token.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
 		return none
 	}
-	src, err := chunk.Open(s.token.SourcePath)
+	src, err := sourcefile.Open(s.token.SourcePath)
 	if err != nil {
 		return none
 	}
@@ -113,7 +114,7 @@ func (s *savedCall) usable() error {
 
 // holds reports whether o, which a session created, is still at the destination.
 func (s *savedCall) holds(ctx context.Context, o *session.Object) (bool, error) {
-	a, err := s.requests.Ask(ctx, session.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, s.wire().Stat) })
+	a, err := s.requests.Ask(ctx, decide.Request{}, func(ctx context.Context) session.Reply { return engine.Bounded(ctx, s.wire().Stat) })
 	if err != nil && !engine.Refusal(err) {
 		return false, err
 	}
@@ -133,7 +134,7 @@ func (s *savedCall) cancel(ctx context.Context, discard func() error) error {
 	if s.token.URI.IsZero() {
 		return discard() // a stream whose session was not started
 	}
-	a, err := s.requests.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return s.wire().Cancel(ctx, s.token.URI) })
+	a, err := s.requests.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply { return s.wire().Cancel(ctx, s.token.URI) })
 	switch {
 	case engine.Refusal(err):
 		return err
@@ -162,7 +163,7 @@ func (s *savedCall) cancelParts(ctx context.Context) error {
 }
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not
-// made, it was canceled, and the error wraps ErrNoToken.
+// made, it was canceled, and the error wraps ErrNotFound.
 func (s *savedCall) resumeRemoval(ctx context.Context) error {
 	holding, err := s.query(ctx)
 	if err != nil {
@@ -172,7 +173,7 @@ func (s *savedCall) resumeRemoval(ctx context.Context) error {
 		return err
 	}
 	if holding.State != SessionFinished {
-		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNoToken, s.token.ID)
+		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNotFound, s.token.ID)
 	}
 	s.result.update(func(r *Result) {
 		if r.Object = holding.Object; s.u.removal.wanted {

@@ -11,10 +11,10 @@ import (
 	"gcsup/upload"
 )
 
-// TestTokenHasTheSessionsOptions checks that the Token that is saved after a lost
+// TestSavedUploadHasTheSessionsOptions checks that the saved upload that is saved after a lost
 // session has the options of the new session. In an earlier version it had those of
 // the call.
-func TestTokenHasTheSessionsOptions(t *testing.T) {
+func TestSavedUploadHasTheSessionsOptions(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
@@ -51,7 +51,7 @@ func TestTokenHasTheSessionsOptions(t *testing.T) {
 		w.srv.ClearFaults()
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		_, err = w.uploader().Resume(w.t.Context(), res.ID)
-		if !errors.Is(err, state.ErrNoToken) { // the third run ended for good
+		if !errors.Is(err, state.ErrNotFound) { // the third run ended for good
 			t.Errorf("resume: %v", err)
 		}
 		w.wantObject("obj", []byte("other"))

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -77,7 +78,7 @@ func TestSecondWriter(t *testing.T) {
 						t.Fatal(err)
 					}
 					write := func(content []byte) {
-						if r := client.Insert(w.t.Context(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
+						if r := client.Insert(w.t.Context(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
 							t.Errorf("the other client: %+v", r)
 						}
 					}
@@ -108,7 +109,7 @@ func TestSecondWriter(t *testing.T) {
 							_ = req.Body.Close()
 						}
 						if tt.deletes {
-							client.Delete(w.t.Context(), spec)
+							bucket.Delete(w.t.Context(), client, spec)
 						} else {
 							write(other)
 						}

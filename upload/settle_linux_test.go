@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -73,7 +74,7 @@ func TestRemoveSourceAfterStore(t *testing.T) {
 						puts++
 					}
 				}}
-				res, err := w.uploader().With(removing).File(w.t.Context(), path, spec)
+				res, err := withCall(w.uploader(), removing).File(w.t.Context(), path, spec)
 				if err == nil {
 					err = res.SourceKept // otherwise, the change was detected earlier
 				}
@@ -185,7 +186,7 @@ func TestStoreBetweenRuns(t *testing.T) {
 
 func stat(t *testing.T, path string) chunk.Identity {
 	t.Helper()
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -370,12 +370,12 @@ func TestStreamsReturnMemory(t *testing.T) {
 			return err
 		}},
 		{"not confirmed", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			up = up.With(upload.CallOptions{Confirm: func(context.Context) error { return broken }})
+			up = withCall(up, upload.CallOptions{Confirm: func(context.Context) error { return broken }})
 			_, err := up.Reader(ctx, bytes.NewReader(content), s)
 			return err
 		}},
 		{"truncated", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			_, err := up.With(upload.CallOptions{Size: new(10 * mib)}).Reader(ctx, bytes.NewReader(content), s)
+			_, err := withCall(up, upload.CallOptions{Size: new(10 * mib)}).Reader(ctx, bytes.NewReader(content), s)
 			return err
 		}},
 		{"precondition", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
@@ -409,7 +409,7 @@ func TestStreamsReturnMemory(t *testing.T) {
 					defer cancel()
 					s := spec
 					s.Gzip = zipped
-					err := c.use(ctx, w, up.With(upload.CallOptions{Window: int(mib)}), s)
+					err := c.use(ctx, w, withCall(up, upload.CallOptions{Window: int(mib)}), s)
 					for _, f := range w.srv.FaultReport() {
 						if !f.Done {
 							t.Errorf("a fault did not act, the error was %v:\n%s", err, w.trace())

@@ -24,6 +24,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -32,7 +34,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run only this seed of the simulation, and print what happened")
-	seedsFlag = flag.Uint64("seeds", uint64(testsize.Full(200, 32)), "the last seed that the simulation runs")
+	seedsFlag = flag.Uint64("seeds", uint64(testsize.Raced(16, testsize.Full(200, 32))), "the last seed that the simulation runs")
 	firstFlag = flag.Uint64("first-seed", 1, "the first seed that the simulation runs")
 )
 
@@ -106,7 +108,7 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
 		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
-		// AutoParts chooses.
+		// Parts.Auto chooses.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
@@ -136,7 +138,7 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
-	auto     *autoSimulation // nil without AutoParts
+	auto     *autoSimulation // nil without Parts.Auto
 	streamed bool            // parts do not fit in memory
 	md5      bool            // the ETag of a part is its MD5
 	edited   bool            // in a way that the modification time does not show
@@ -158,7 +160,7 @@ func (s *simulation) size() int64 {
 		return s.auto.size(s.rnd)
 	}
 	if s.by == upload.ByMultipart {
-		return session.MultipartMinPart + s.rnd.Int64N(2*session.MultipartMinPart)
+		return multipart.MinPart + s.rnd.Int64N(2*multipart.MinPart)
 	}
 	edges := []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 5 * q}
 	if s.chance(40) {
@@ -360,7 +362,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 		o.ChunkSize = []int64{0, q, q, 2 * q, 3 * q, 100 * q}[s.rnd.IntN(6)]
 		o.Window = int(q * (1 + s.rnd.Int64N(3)))
 		if s.parts {
-			o.Parallel = upload.InParts(2+s.rnd.IntN(3), q*(1+s.rnd.Int64N(2))).By(s.by)
+			o.Parallel = &upload.Parts{Connections: 2 + s.rnd.IntN(3), MinPart: q * (1 + s.rnd.Int64N(2)), Join: s.by}
 		}
 		if s.auto != nil {
 			o.Parallel = s.auto.parallel(s.rnd)
@@ -489,7 +491,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		if rerr != nil || !bytes.Equal(s.decoded(got), content) {
 			t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), rerr)
 		}
-		if res.Object == nil || res.Object.CRC32C != chunk.Update(0, got) {
+		if res.Object == nil || res.Object.CRC32C != checksum.Update(0, got) {
 			t.Errorf("Result.Object = %+v", res.Object)
 		}
 		// What could not be removed is on record.
@@ -573,7 +575,7 @@ type process struct {
 
 var errDead = errors.New("the process is dead")
 
-func (p *process) Save(ctx context.Context, token *state.Token) error {
+func (p *process) Save(ctx context.Context, token *state.Upload) error {
 	if p.die != nil && p.saves.Add(-1) == 0 {
 		if token.HighWater%2 == 0 { // before or after the rename
 			_ = p.Store.Save(ctx, token)

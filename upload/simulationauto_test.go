@@ -12,13 +12,13 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
 
-// autoSimulation is what a seed with AutoParts has in addition to the others. Each of its processes
-// sends or resumes the file by AutoParts, by InParts, or over one connection.
+// autoSimulation is what a seed with Parts.Auto has in addition to the others. Each of its processes
+// sends or resumes the file by Parts.Auto, by Parts, or over one connection.
 type autoSimulation struct {
 	link    autoLink
 	minFile int64 // smaller files are not sent in parts
@@ -29,7 +29,7 @@ type autoSimulation struct {
 	began   []time.Time
 }
 
-// autoLink is what the link does. AutoParts has a decision for each.
+// autoLink is what the link does. Parts.Auto has a decision for each.
 type autoLink int
 
 const (
@@ -46,19 +46,19 @@ type autoWay int
 
 const (
 	byAuto autoWay = iota
-	byInParts
+	byNumber
 	byOne // over one connection, unless what is saved is in parts
 )
 
-// autoOutcome counts the decisions of AutoParts for new uploads, and the uploads that a process resumed.
+// autoOutcome counts the decisions of Parts.Auto for new uploads, and the uploads that a process resumed.
 type autoOutcome struct {
 	Divided   int // sent in parts from the first byte
 	Undivided int // sent over one connection
 	Changed   int // begun over one connection, and then sent in another way in the same process
 
-	AutoByAuto  int // begun by AutoParts, and resumed by it
-	AutoByOther int // begun by AutoParts, and resumed by InParts or over one connection
-	OtherByAuto int // begun by InParts or over one connection, and resumed by AutoParts
+	AutoByAuto  int // begun by Parts.Auto, and resumed by it
+	AutoByOther int // begun by Parts.Auto, and resumed by Parts or over one connection
+	OtherByAuto int // begun by Parts or over one connection, and resumed by Parts.Auto
 }
 
 func (o *autoOutcome) add(p autoOutcome) {
@@ -74,17 +74,17 @@ func (o *autoOutcome) add(p autoOutcome) {
 func (o *autoOutcome) check(t *testing.T, seeds uint64) {
 	t.Helper()
 	if seeds >= 32 && (o.Divided == 0 || o.Undivided == 0 || o.Changed == 0) {
-		t.Errorf("AutoParts did not make all decisions: %+v", *o)
+		t.Errorf("Parts.Auto did not make all decisions: %+v", *o)
 	}
 	if seeds >= 200 && (o.AutoByAuto == 0 || o.AutoByOther == 0 || o.OtherByAuto == 0) {
 		t.Errorf("not all kinds of uploads were resumed: %+v", *o)
 	}
 }
 
-// discardMost is the most that AutoParts discards of a session that shows a slow connection.
+// discardMost is the most that Parts.Auto discards of a session that shows a slow connection.
 const discardMost = 16 * mib
 
-// newAuto returns what seed adds. The seeds of AutoParts are eight apart, and have the links in turn.
+// newAuto returns what seed adds. The seeds of Parts.Auto are eight apart, and have the links in turn.
 func newAuto(seed uint64, rnd *rand.Rand) *autoSimulation {
 	a := &autoSimulation{link: autoLink(seed / 8 % uint64(autoLinks)), minFile: 2 * mib, minPart: q << rnd.IntN(4)}
 	if rnd.IntN(10) == 0 {
@@ -101,7 +101,7 @@ func (a *autoSimulation) size(rnd *rand.Rand) int64 {
 	case a.link == fastLink || a.link == burstLink:
 		return discardMost + 1 + rnd.Int64N(4*mib)
 	}
-	return session.MultipartMinPart + rnd.Int64N(7*mib)
+	return multipart.MinPart + rnd.Int64N(7*mib)
 }
 
 // rate returns the bytes per second of a slow connection. One takes up to a minute for the file.
@@ -154,7 +154,7 @@ func (a *autoSimulation) prepare(w *world, rnd *rand.Rand) http.RoundTripper {
 
 // choose sets how the next process sends the file.
 func (a *autoSimulation) choose(rnd *rand.Rand) {
-	a.last, a.by = a.by, []autoWay{byAuto, byAuto, byAuto, byInParts, byOne}[rnd.IntN(5)]
+	a.last, a.by = a.by, []autoWay{byAuto, byAuto, byAuto, byNumber, byOne}[rnd.IntN(5)]
 	a.began = append(a.began, time.Now())
 }
 
@@ -173,11 +173,11 @@ func (a *autoSimulation) parallel(rnd *rand.Rand) *upload.Parts {
 	way := []upload.JoinBy{upload.ByEither, upload.ByCompose, upload.ByMultipart}[rnd.IntN(3)]
 	switch a.by {
 	case byAuto:
-		return upload.AutoPartsFrom([]int{0, 0, 2, 5}[rnd.IntN(4)], a.minFile, a.minPart).By(way)
-	case byInParts:
-		return upload.InParts(2+rnd.IntN(3), max(a.minPart, mib)).By(way)
+		return upload.AutoPartsFrom([]int{0, 0, 2, 5}[rnd.IntN(4)], a.minFile, a.minPart).Joined(way)
+	case byNumber:
+		return &upload.Parts{Connections: 2 + rnd.IntN(3), MinPart: max(a.minPart, mib), Join: way}
 	}
-	return upload.InParts(1, 0)
+	return nil
 }
 
 // autoRun is what one process did.
@@ -240,7 +240,7 @@ func (a *autoSimulation) ended(t *testing.T, out *autoOutcome, r *autoRun, res *
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.divided > 1 || r.discarded > discardMost {
-		t.Errorf("AutoParts discarded bytes of %d sessions, up to %d", r.divided, r.discarded)
+		t.Errorf("Parts.Auto discarded bytes of %d sessions, up to %d", r.divided, r.discarded)
 	}
 	if r.divided > 0 && (a.by != byAuto || res.Resumed) {
 		t.Errorf("a session was discarded by a process of kind %d, which resumed an upload (%t)", a.by, res.Resumed)

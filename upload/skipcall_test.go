@@ -65,7 +65,7 @@ func TestCallSkip(t *testing.T) {
 						}
 					}
 					before := w.srv.Stats().Ops
-					up := w.uploader(largeChunks).With(upload.CallOptions{Skip: tt.rule})
+					up := withCall(w.uploader(largeChunks), upload.CallOptions{Skip: tt.rule})
 					res, err := call(w, up, path, content)
 					if err != nil || res.Skipped != tt.want {
 						t.Errorf("%s of %d bytes, %v, %d bytes exist: skipped %v, %v, want %v", name, size, tt.rule, len(tt.object), res.Skipped, err, tt.want)
@@ -102,7 +102,7 @@ func TestCallSkipSameTime(t *testing.T) {
 			w.letPass(path)
 		}
 		old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-		up := w.uploader().With(upload.CallOptions{Skip: upload.SkipSameTime})
+		up := withCall(w.uploader(), upload.CallOptions{Skip: upload.SkipSameTime})
 		for _, tt := range []struct {
 			at      time.Time
 			content []byte
@@ -133,7 +133,7 @@ func TestStreamSkip(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(1000)
-		with := func(rule upload.Skip) *upload.Uploader { return w.uploader().With(upload.CallOptions{Skip: rule}) }
+		with := func(rule upload.Skip) *upload.Uploader { return withCall(w.uploader(), upload.CallOptions{Skip: rule}) }
 		for i, want := range []upload.Skip{upload.SkipNothing, upload.SkipExisting} {
 			r := bytes.NewReader(content[i:])
 			res, err := with(upload.SkipExisting).Reader(w.t.Context(), r, spec)
@@ -149,7 +149,7 @@ func TestStreamSkip(t *testing.T) {
 		if err := writer.Close(); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("Writer: %v, want ErrInvalid", err)
 		}
-		if _, err := with(99).Bytes(w.t.Context(), content, spec); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "Skip(99)") {
+		if _, err := w.uploader().With(upload.CallOptions{Skip: 99}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "Skip(99)") {
 			t.Errorf("an unknown rule: %v, want ErrInvalid", err)
 		}
 	})
@@ -161,7 +161,7 @@ func TestFilesWithCallSkip(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(2, 1000)
 		files(w.t.Context(), w.uploader(), jobs, nil)
-		up := w.uploader().With(upload.CallOptions{Skip: upload.SkipIdentical})
+		up := withCall(w.uploader(), upload.CallOptions{Skip: upload.SkipIdentical})
 		for name, tt := range map[string]struct {
 			opts *upload.BatchOptions
 			want upload.Skip

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -62,9 +64,9 @@ func TestSkipGuardsInsert(t *testing.T) {
 					t.Fatal(err)
 				}
 				write := func(content []byte) {
-					r := client.Delete(w.t.Context(), spec)
+					r := bucket.Delete(w.t.Context(), client, spec)
 					if content != nil {
-						r = client.Insert(w.t.Context(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content))
+						r = client.Insert(w.t.Context(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content))
 					}
 					if r.Err != nil || r.Status/100 != 2 && r.Status != 404 {
 						t.Errorf("the other writer: %+v", r)
@@ -116,7 +118,7 @@ func TestSkipGuardsSameBytes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(1, 1000)
-		jobs[0].Spec.Metadata = map[string]string{session.FileModTimeKey: "1"}
+		jobs[0].Spec.Metadata = map[string]string{objectmeta.FileModTime: "1"}
 		files(w.t.Context(), w.uploader(), jobs, nil)
 		jobs[0].Spec.Metadata = nil
 		first := lookUp(t, w, jobs[0].Spec)

@@ -27,9 +27,9 @@ func (s *heldStore) Lock(ctx context.Context, id string) (func(), error) {
 	return unlock, err
 }
 
-func (s *heldStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *heldStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if s.damaged {
-		return nil, state.ErrCorruptToken
+		return nil, state.ErrCorrupt
 	}
 	return s.Store.Load(ctx, id)
 }
@@ -77,7 +77,7 @@ func TestSkipWithLease(t *testing.T) {
 						t.Error(err)
 					}
 				})}
-				up := w.uploader(largeChunks, func(o *upload.Options) { o.Store = store }).With(upload.CallOptions{Skip: tt.rule})
+				up := withCall(w.uploader(largeChunks, func(o *upload.Options) { o.Store = store }), upload.CallOptions{Skip: tt.rule})
 				job := upload.Job{Path: w.file(content), Size: large, Spec: spec}
 				if tt.only {
 					job.Spec.IfGenerationMatch = new(int64)
@@ -126,11 +126,11 @@ func TestLooks(t *testing.T) {
 				if tt.only {
 					job.Spec.IfGenerationMatch = new(int64)
 				}
-				up := w.machine("second", func(o *upload.Options) {
+				up := withCall(w.machine("second", func(o *upload.Options) {
 					if tt.damaged {
 						o.Store = &heldStore{Store: w.store, held: func() {}, damaged: true}
 					}
-				}).With(tt.call)
+				}).Uploader, tt.call)
 				if tt.held {
 					first := w.machine("first")
 					id, err := first.ID(job.Path, job.Spec)

@@ -254,7 +254,7 @@ func TestExpectedSizeOfFS(t *testing.T) {
 			for name, fsys := range map[string]fs.FS{"memory": memory, "stream": streamFS{memory}} {
 				s := spec
 				s.Object = fmt.Sprint(name, want)
-				_, err := w.uploader().With(upload.CallOptions{Size: &want}).FS(w.t.Context(), fsys, "f", s)
+				_, err := withCall(w.uploader(), upload.CallOptions{Size: &want}).FS(w.t.Context(), fsys, "f", s)
 				if !errors.Is(err, kind) || (err == nil) != (kind == nil) {
 					t.Errorf("%s, expected %d of 10 bytes: error = %v, want %v", name, want, err, kind)
 				}

@@ -36,27 +36,27 @@ func TestSourceName(t *testing.T) {
 			ids = append(ids, id)
 		}
 		up := w.uploader(resumable)
-		note(up.With(named), linked, spec)
-		note(up.With(named), other, spec)
-		note(up.With(named).With(upload.CallOptions{RetryFor: time.Hour}), path, spec)
+		note(withCall(up, named), linked, spec)
+		note(withCall(up, named), other, spec)
+		note(withCall(withCall(up, named), upload.CallOptions{RetryFor: time.Hour}), path, spec)
 		if ids[0] != ids[1] || ids[1] != ids[2] {
 			t.Errorf("the IDs of one source are %v", ids)
 		}
 		note(up, linked, spec)
 		note(up, other, spec)
-		note(up.With(named), path, upload.Spec{Bucket: "bkt", Object: "other"})
-		note(w.uploader(func(o *upload.Options) { o.Endpoint = "http://other.test" }).With(named), path, spec)
-		note(up.With(upload.CallOptions{SourceName: "/data/other"}), path, spec)
+		note(withCall(up, named), path, upload.Spec{Bucket: "bkt", Object: "other"})
+		note(withCall(w.uploader(func(o *upload.Options) { o.Endpoint = "http://other.test" }), named), path, spec)
+		note(withCall(up, upload.CallOptions{SourceName: "/data/other"}), path, spec)
 		if slices.Sort(ids); len(slices.Compact(ids)) != 6 {
 			t.Errorf("the IDs of different uploads are %v", ids)
 		}
 
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
-		res, err := up.With(named).File(w.t.Context(), linked, spec)
+		res, err := withCall(up, named).File(w.t.Context(), linked, spec)
 		if err == nil || !res.Resumable {
 			t.Fatalf("not interrupted: %v", err)
 		}
-		res, err = up.With(named).File(w.t.Context(), other, spec)
+		res, err = withCall(up, named).File(w.t.Context(), other, spec)
 		if err != nil || res.ResumedFrom != 2*mib {
 			t.Errorf("resumed from %d, %v", res.ResumedFrom, err)
 		}

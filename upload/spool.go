@@ -11,25 +11,12 @@ import (
 	"gcsup/upload/internal/spool"
 )
 
-// Spool keeps the bytes of streams on disk: see [InSpool].
-type Spool struct {
-	dir   string
-	limit int64
-}
-
 // defaultSpoolLimit is the limit of a spool if the program gives none.
 const defaultSpoolLimit = 1 << 30
 
-// InSpool keeps the bytes of each stream on disk until the service has committed them. The calls of
+// A Spool keeps the bytes of each stream on disk until the service has committed them. The calls of
 // [Uploader.Reader] and of a [Writer] are then saved like those of a file: if the process dies after the
 // input has ended, [Uploader.Resume] completes the object.
-//
-// dir is a directory of this machine, which must exist: a directory that is missing may be on a volume that is not
-// mounted. Each stream has a directory of its own there, named
-// after the ID of the upload. The files have mode 0600 and the plain bytes of the stream, or the compressed
-// ones. They are removed when the service has committed their bytes. limit bounds the bytes on disk of each
-// stream, at least 4 MiB; 0 is 1 GiB. If a stream has reached it, or if the disk is full, its input waits,
-// and the event [InputWaits] has the reason. With an empty dir, new streams are kept in memory.
 //
 // An object is published only if its input ended, and this was recorded on the disk (fsync). The input
 // has ended if the reader returned [io.EOF] or the Writer was closed, and if [CallOptions].Size,
@@ -39,7 +26,7 @@ const defaultSpoolLimit = 1 << 30
 //
 // While the input lasts, the upload does not stop because retries are exhausted: the program that writes the
 // stream cannot repeat it. After the end of the input, [Options].RetryFor and the number of
-// tries apply again, and the upload stays resumable.
+// retries apply again, and the upload stays resumable.
 //
 // Every byte that was read is in a file before the next one is read, and survives the process. Bytes
 // are written to the disk (fsync) when the input ends, because a power loss before that also ends the
@@ -52,29 +39,39 @@ const defaultSpoolLimit = 1 << 30
 // keeps it. If the files are damaged, the error wraps ErrIncomplete, too.
 //
 // A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
-func InSpool(dir string, limit int64) *Spool {
-	return &Spool{dir: dir, limit: cmp.Or(limit, defaultSpoolLimit)}
+type Spool struct {
+	// Dir is a directory of this machine, which must exist: a directory that is missing may be on a
+	// volume that is not mounted. Each stream has a directory of its own there, named after the ID of
+	// the upload. The files have mode 0600 and the plain bytes of the stream, or the compressed ones.
+	// They are removed when the service has committed their bytes.
+	Dir string
+
+	// Limit bounds the bytes on disk of each stream, at least 4 MiB; 0 is 1 GiB. If a stream has
+	// reached it, or if the disk is full, its input waits, and the event [InputWaits] has the reason.
+	Limit int64
 }
 
-// used reports whether new streams are kept on disk.
-func (s *Spool) used() bool { return s != nil && s.dir != "" }
+// limit returns Limit or its default.
+func (s *Spool) limit() int64 { return cmp.Or(s.Limit, defaultSpoolLimit) }
 
 func (s *Spool) check(store state.Store) error {
 	switch {
-	case !s.used():
+	case s == nil:
+	case s.Dir == "":
+		return errors.New("spool: want a directory")
 	case store == nil:
 		return errors.New("spool: want a Store, too, which saves the uploads")
-	case s.limit < spool.MinLimit:
-		return fmt.Errorf("spool of at most %d bytes: want at least %d", s.limit, spool.MinLimit)
-	case !utf8.ValidString(s.dir):
-		return fmt.Errorf("spool in %q: want UTF-8", s.dir)
+	case s.limit() < spool.MinLimit:
+		return fmt.Errorf("spool of at most %d bytes: want at least %d", s.Limit, spool.MinLimit)
+	case !utf8.ValidString(s.Dir):
+		return fmt.Errorf("spool in %q: want UTF-8", s.Dir)
 	}
 	return nil
 }
 
 // withSpool returns a function that removes the files of a saved stream, and then calls
 // discard. For another upload it returns discard.
-func withSpool(ctx context.Context, token *state.Token, discard func() error) func() error {
+func withSpool(ctx context.Context, token *state.Upload, discard func() error) func() error {
 	if token.Spool == nil {
 		return discard
 	}
@@ -89,7 +86,7 @@ func withSpool(ctx context.Context, token *state.Token, discard func() error) fu
 // RemoveSpool removes the files of the saved stream that t describes, for a program that deletes t from
 // its store. It does nothing if the source of t is not in a spool. If a process works on the
 // stream, the error wraps [state.ErrInUse].
-func RemoveSpool(ctx context.Context, t *state.Token) error {
+func RemoveSpool(ctx context.Context, t *state.Upload) error {
 	if t.Spool == nil {
 		return nil
 	}
@@ -97,12 +94,12 @@ func RemoveSpool(ctx context.Context, t *state.Token) error {
 }
 
 // spoolWhole reports whether another session can send the stream, or whether that is not known.
-func spoolWhole(token *state.Token) bool {
+func spoolWhole(token *state.Upload) bool {
 	whole, err := spool.Whole(token.Spool.Dir, token.ID)
 	return whole || err != nil
 }
 
 // removeSpool removes the files of a saved stream.
-func removeSpool(ctx context.Context, token *state.Token) error {
+func removeSpool(ctx context.Context, token *state.Upload) error {
 	return spool.Remove(ctx, token.Spool.Dir, token.ID)
 }

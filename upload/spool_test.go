@@ -30,7 +30,7 @@ func (w *world) spooling(limit int64) func(*upload.Options) {
 	if err := os.MkdirAll(w.spoolDir(), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	return func(o *upload.Options) { o.Spool = upload.InSpool(w.spoolDir(), limit) }
+	return func(o *upload.Options) { o.Spool = &upload.Spool{Dir: w.spoolDir(), Limit: limit} }
 }
 
 func (w *world) spoolDir() string { return filepath.Join(w.state, "..", "spool") }
@@ -296,7 +296,7 @@ func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
 				if tt.spec != nil {
 					tt.spec(&s)
 				}
-				res, err := w.uploader(w.spooling(0)).With(tt.call).Reader(w.t.Context(), tt.in, s)
+				res, err := withCall(w.uploader(w.spooling(0)), tt.call).Reader(w.t.Context(), tt.in, s)
 				if !errors.Is(err, tt.want) || res.Resumable {
 					t.Errorf("error = %v, want %v; resumable: %v", err, tt.want, res.Resumable)
 				}
@@ -489,9 +489,9 @@ func TestSpoolOptions(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		for _, o := range []upload.Options{
-			{Spool: upload.InSpool("x", 0)},
-			{Store: w.store, Spool: upload.InSpool("x", 1)},
-			{Store: w.store, Spool: upload.InSpool("\xff", 0)},
+			{Spool: &upload.Spool{Dir: "x"}},
+			{Store: w.store, Spool: &upload.Spool{Dir: "x", Limit: 1}},
+			{Store: w.store, Spool: &upload.Spool{Dir: "\xff"}},
 		} {
 			if _, err := upload.New(nil, &o); err == nil {
 				t.Errorf("%+v is accepted", o.Spool)
@@ -809,7 +809,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 		again error
 	}{
 		{"precondition, all on disk", 5 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, true, nil},
-		{"precondition, released", 20 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, false, state.ErrNoToken},
+		{"precondition, released", 20 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, false, state.ErrNotFound},
 		{"412 of an open session", 20 * mib, finalWith(412, ""), nil, nil, session.ErrPrecondition, true, nil},
 		{"checksum, all on disk", 5 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},
 		{"checksum of an open session", 20 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},

@@ -37,17 +37,17 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	defer c.interrupt(nil)
 	ctx = c.storeContext(ctx)
 	o := c.u.opts.Spool
-	dir, err := filepath.Abs(o.dir)
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return err
 	}
 	id := c.u.hashID(c.spec, "stream", rand.Text()) // no other call sends these bytes
 	c.identify(id, c.spec)
-	if _, _, err := c.openJournal(ctx, state.Token{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
+	if _, _, err := c.openJournal(ctx, state.Upload{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
 		return err
 	}
 	defer c.journal.Close()
-	sp, err := spool.Create(ctx, dir, id, o.limit)
+	sp, err := spool.Create(ctx, dir, id, o.limit())
 	if err != nil {
 		return err
 	}
@@ -71,6 +71,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 		in, stopZip = s.u.compressor.Reader(expect.Reader(r))
 		expect.Size, s.expect.Size = nil, nil // it is the size before compression
 	}
+	ctx, cancel := context.WithCancel(ctx) // of the confirmation
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -97,6 +98,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 	s.halt = sync.OnceFunc(func() {
 		stopZip()
 		close(stop)
+		cancel()
 		select {
 		case <-done:
 			return
@@ -232,7 +234,7 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
-func resumeSpooled(ctx context.Context, c *call, token *state.Token) error {
+func resumeSpooled(ctx context.Context, c *call, token *state.Upload) error {
 	spec, err := c.u.opts.unlock(token.Spec, c.spec.EncryptionKey)
 	if err != nil {
 		return err
@@ -262,7 +264,7 @@ func resumeSpooled(ctx context.Context, c *call, token *state.Token) error {
 }
 
 // resumedRun returns the run that continues the session of token, or begins one.
-func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
+func (s *spooled) resumedRun(token *state.Upload) (*engine.Run, error) {
 	why := useless(s.u, token)
 	switch {
 	case why == "" && !token.URI.IsZero():
@@ -277,7 +279,7 @@ func (s *spooled) resumedRun(token *state.Token) (*engine.Run, error) {
 	t.Wire.Pos.Committed.Store(token.Committed)
 	size := s.source.Total()
 	before := token.Session
-	before.HighWater = size // see state.Token
+	before.HighWater = size // see state.Upload
 	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
 		URI: token.URI, Opened: token.Created, Seek: s.source.Seek, Resumed: s.resumed,
 	}), nil

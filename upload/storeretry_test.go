@@ -57,7 +57,7 @@ func inStateWorld(t *testing.T, ttl time.Duration, f func(w *stateWorld, saved s
 			Match: faults.Match{Op: faults.OpPut, From: large / 4, To: large/4 + 1}, Do: faults.Action{Effect: faults.EffectStall},
 		})
 		ctx, interrupt := context.WithCancel(w.t.Context())
-		res, err := w.up.With(upload.CallOptions{Observer: func(e upload.Event) {
+		res, err := withCall(w.up, upload.CallOptions{Observer: func(e upload.Event) {
 			if e.Committed > 0 {
 				interrupt()
 			}
@@ -169,7 +169,7 @@ func TestStateBucketDownBySize(t *testing.T) {
 		up := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = w.store, large/4 })
 		began := time.Now()
 		_, err := up.File(w.t.Context(), w.path, spec)
-		want := backoff.Policy{}.LongestTotal(backoff.Tries(large))
+		want := backoff.Policy{}.LongestTotal(backoff.Retries(large))
 		if took := time.Since(began); !errors.Is(err, session.ErrRetriesExhausted) || took > want || took < want/3 {
 			t.Errorf("%v after %v, want about %v", err, took, want)
 		}
@@ -188,7 +188,7 @@ func TestStateBucketDownWhileSending(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			undo()
 		}()
-		res, err := w.up.With(upload.CallOptions{RetryFor: time.Minute}).Resume(w.t.Context(), saved)
+		res, err := withCall(w.up, upload.CallOptions{RetryFor: time.Minute}).Resume(w.t.Context(), saved)
 		if err != nil || res.Resumed == false {
 			t.Fatal(err)
 		}

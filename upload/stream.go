@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
@@ -18,7 +18,7 @@ func uploadReader(ctx context.Context, c *call, r io.Reader) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	if c.u.opts.Spool.used() {
+	if c.u.opts.Spool != nil {
 		return sendSpooled(ctx, c, r)
 	}
 	newStream := source.NewStream
@@ -104,6 +104,6 @@ func uploadWritten(ctx context.Context, c *call, first *firstFile, r io.Reader) 
 
 // firstFile is a file at the beginning of the content of a Writer.
 type firstFile struct {
-	src  *chunk.Source
+	src  *sourcefile.File
 	tail chan []byte // receives its last bytes when the bytes before are committed
 }

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -34,7 +35,7 @@ func TestReaderSizes(t *testing.T) {
 				}
 				w.wantObject("obj", content)
 				w.wantSaved(0)
-				if res.Size != size || res.Object.Size != size || res.Object.CRC32C != chunk.Update(0, content) || res.BytesSent != size {
+				if res.Size != size || res.Object.Size != size || res.Object.CRC32C != checksum.Update(0, content) || res.BytesSent != size {
 					t.Errorf("Result = %+v", res)
 				}
 				for _, line := range strings.Split(strings.TrimSpace(w.trace()), "\n")[1:] {

@@ -103,7 +103,7 @@ func (w *world) afterTakeOver(by string, complete bool, old, newID, path, moved 
 		res, err := up.Resume(ctx, old)
 		if !complete {
 			resumed(res, err)
-		} else if !errors.Is(err, state.ErrNoToken) {
+		} else if !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("Resume = %+v, %v", res, err)
 		}
 	case "Resume":
@@ -218,8 +218,8 @@ func TestTakeOverRefused(t *testing.T) {
 				t.Errorf("%s: error = %v, want %v", name, err, want)
 			}
 		}
-		refused("no such upload", "0123", moved, state.ErrNoToken)
-		refused("no store", id, moved, state.ErrNoToken, func(o *upload.Options) { o.Store = nil })
+		refused("no such upload", "0123", moved, state.ErrNotFound)
+		refused("no store", id, moved, state.ErrNotFound, func(o *upload.Options) { o.Store = nil })
 		refused("no file", id, filepath.Join(w.dir, "none"), fs.ErrNotExist)
 		refused("another size", id, short, session.ErrSourceChanged)
 		refused("another endpoint", id, moved, session.ErrURIMismatch, func(o *upload.Options) { o.Endpoint = "http://other.test" })

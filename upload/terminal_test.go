@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -160,7 +161,7 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 			"new": "done", "seen": "done exists", "unseen": "done exists", "one": "failed", "two": "failed not tried", "unreadable": "failed",
 		}
 		n := 0
-		for range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipExisting, Jobs: 1, Small: 1}) {
+		for range w.uploader().Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipExisting, Jobs: 1}) {
 			n++
 		}
 		w.mu.Lock()
@@ -267,7 +268,7 @@ func TestExchangesOfAListing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(seen) != 1 || seen[0].Op != session.OpList || seen[0].Upload != 0 || seen[0].Status != 200 || seen[0].Spec.Object != "o" {
+		if len(seen) != 1 || seen[0].Op != bucket.OpList || seen[0].Upload != 0 || seen[0].Status != 200 || seen[0].Spec.Object != "o" {
 			t.Errorf("exchanges %+v", seen)
 		}
 	})

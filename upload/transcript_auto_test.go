@@ -3,16 +3,16 @@ package upload_test
 import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/upload"
 )
 
-// autoTranscripts are the decisions of AutoParts, and the resumption of each. The transcripts of
+// autoTranscripts are the decisions of Parts.Auto, and the resumption of each. The transcripts of
 // partsTranscripts have the uploads in parts when the rate of one connection is known.
 var autoTranscripts = []transcript{
 	{
 		name: "29-auto-fast-connection-in-a-second-process",
-		about: `AutoParts does not know the rate of one connection yet, so it begins with one session. The first
+		about: `Parts.Auto does not know the rate of one connection yet, so it begins with one session. The first
 16 MiB are fast, and the file stays in this session. The process is killed in the next request. The
 second process resumes the session. It does not decide again, because the bytes of a session cannot
 become a part.`,
@@ -21,7 +21,7 @@ become a part.`,
 	},
 	{
 		name: "30-auto-small-file",
-		about: `AutoParts sends a file over one connection if it is smaller than the minimum, which is 150 MiB,
+		about: `Parts.Auto sends a file over one connection if it is smaller than the minimum, which is 150 MiB,
 and 1 MiB here. Even if a single connection is known to be slow, no request precedes the session.`,
 		url:  docUpload,
 		opts: farAway(),
@@ -31,7 +31,7 @@ and 1 MiB here. Even if a single connection is known to be slow, no request prec
 		name: "31-auto-bucket-forbids-parts",
 		about: `A single connection is slow, so several may be faster. A multipart upload has no preconditions,
 and this object must not exist yet. The bucket has a retention policy, so temporary objects could
-not be deleted. AutoParts sends the file over one connection.`,
+not be deleted. Parts.Auto sends the file over one connection.`,
 		url:  docCompose,
 		opts: farAway(),
 		run: func(s *scribe) {
@@ -60,7 +60,7 @@ the service has, and sends the second one.`,
 		name: "34-auto-changes-its-mind",
 		about: `The file begins in a session, whose first bytes show that a connection is slow. The object must
 not exist yet, so the parts can only be composed. But the storage class of the bucket makes temporary
-objects costly. AutoParts sends the file over one connection after all.`,
+objects costly. Parts.Auto sends the file over one connection after all.`,
 		url:  docCompose,
 		opts: slowConnection(),
 		run: func(s *scribe) {
@@ -74,12 +74,12 @@ objects costly. AutoParts sends the file over one connection after all.`,
 // 4 MiB/s.
 func slowConnection() fakegcs.Options { return fakegcs.Options{Rate: 4 * mib} }
 
-// autoMultipart sends a file as AutoParts chooses, in parts of at least 5 MiB.
+// autoMultipart sends a file as Parts.Auto chooses, in parts of at least 5 MiB.
 func autoMultipart(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, session.MultipartMinPart, session.MultipartMinPart)
+	o.Parallel = upload.AutoPartsFrom(0, multipart.MinPart, multipart.MinPart)
 }
 
-// autoCompose sends a file of at least 1 MiB as AutoParts chooses, in parts of at least 768 KiB.
+// autoCompose sends a file of at least 1 MiB as Parts.Auto chooses, in parts of at least 768 KiB.
 func autoCompose(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, 3*q) }
 
 // in18MiB makes the first request carry enough for a decision.

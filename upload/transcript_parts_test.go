@@ -11,6 +11,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -109,23 +110,23 @@ func farAway(plan ...faults.Fault) fakegcs.Options {
 }
 
 // twoParts is the size of a file that multipartParts sends in two parts.
-const twoParts = 2 * session.MultipartMinPart
+const twoParts = 2 * multipart.MinPart
 
 // multipartParts sends a file in parts of 5 MiB of a multipart upload.
 func multipartParts(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, session.MultipartMinPart, session.MultipartMinPart).By(upload.ByMultipart)
+	o.Parallel = upload.AutoPartsFrom(0, multipart.MinPart, multipart.MinPart).Joined(upload.ByMultipart)
 }
 
 // composeParts sends a file of 1.5 MiB as two objects, each in two requests, and composes them.
 func composeParts(o *upload.Options) {
-	o.Parallel = upload.AutoPartsFrom(0, q, 3*q).By(upload.ByCompose)
+	o.Parallel = upload.AutoPartsFrom(0, q, 3*q).Joined(upload.ByCompose)
 	inParts(o)
 }
 
 // refuseCancel interrupts an upload, cancels it, and prunes it later.
 func refuseCancel(s *scribe) {
 	id := s.kill(s.w.file(random(twoParts)), faults.OpPartsPut, multipartParts)
-	s.note("gcsup sessions cancel")
+	s.note("gcsup uploads cancel")
 	up := s.uploader(multipartParts)
 	s.end(up.Cancel(s.w.t.Context(), id), session.ErrPermission)
 	s.w.wantSaved(1)
@@ -134,8 +135,8 @@ func refuseCancel(s *scribe) {
 			s.w.t.Errorf("%+v, %v", saved, err)
 		}
 	}
-	s.note("gcsup sessions list: to be removed")
-	s.note("gcsup sessions prune")
+	s.note("gcsup uploads list: to be removed")
+	s.note("gcsup uploads prune")
 	for pruned, err := range up.Prune(s.w.t.Context(), nil) {
 		if err != nil || !pruned.Deleted {
 			s.w.t.Errorf("%+v, %v", pruned, err)

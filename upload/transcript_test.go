@@ -23,9 +23,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -482,7 +482,7 @@ func (s *scribe) write(content []byte) {
 		s.w.t.Error(err)
 		return
 	}
-	r := c.Insert(context.Background(), spec, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content))
+	r := c.Insert(context.Background(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content))
 	if r.Status != 200 {
 		s.w.t.Errorf("the other client: %+v", r)
 	}

@@ -11,9 +11,9 @@ import (
 	"gcsup/upload"
 )
 
-// TestTokenSurvivesAnswersOfOthers checks that one unexpected reply of a proxy
+// TestSavedUploadSurvivesAnswersOfOthers checks that one unexpected reply of a proxy
 // does not discard the committed bytes.
-func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
+func TestSavedUploadSurvivesAnswersOfOthers(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	for _, code := range []int{302, 307, 405, 407, 411, 414, 417, 421, 426, 431, 451} {
@@ -35,7 +35,7 @@ func TestTokenSurvivesAnswersOfOthers(t *testing.T) {
 }
 
 // TestStranger412And499 checks that one 412 or 499 that is not from the
-// service does not delete the Token: that run or the next one finishes the session.
+// service does not delete the saved upload: that run or the next one finishes the session.
 func TestStranger412And499(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -16,7 +16,7 @@ func TestReplyWithoutChecksum(t *testing.T) {
 	t.Parallel()
 	content := data(11 * mib)
 	parts := func(by upload.JoinBy) func(*upload.Options) {
-		return func(o *upload.Options) { o.Parallel = upload.InParts(2, 5*mib).By(by) }
+		return func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 2, MinPart: 5 * mib, Join: by} }
 	}
 	for _, way := range []struct {
 		name string

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/source"
@@ -35,20 +36,19 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 // session.
 //
 // Without a spool, Reader reads nothing before the preconditions are checked. Then it reads 256 KiB
-// and one byte, to determine whether the stream is longer (with Gzip in spec, as many
-// bytes as compress to that), and nothing more before the session is open. After
-// Reader has returned, it reads nothing, so that a caller that can seek may try
-// again. If an upload fails, or its ctx ends, Reader therefore waits for the current
-// Read. If r has a method SetReadDeadline that works (a [net.Conn], or one end of an
-// [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise the
-// caller must make the Read return, usually by closing r.
+// and one byte, to determine whether the stream needs a session. With Gzip in spec, it reads as
+// many bytes as compress to this size. It reads nothing more before the session is open. After
+// Reader has returned, it reads nothing, so that a caller that can seek may try again. If an upload
+// fails, or its ctx ends, Reader therefore waits for the current Read. If r has a method
+// SetReadDeadline that works (a [net.Conn], or one end of an [os.Pipe]), Reader ends the Read with
+// it and clears the deadline. Otherwise the caller must make the Read return, usually by closing r.
 func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
 	c := newCall(ctx, u, spec, u.newBudget())
 	return c.finish(ctx, uploadReader(ctx, c, r))
 }
 
 // Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [state.ErrNoToken] if there is none, and [ErrSourceNeeded] if its source is not a
+// [state.ErrNotFound] if there is none, and [ErrSourceNeeded] if its source is not a
 // file.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	c := newCall(ctx, u, Spec{}, u.newBudget())
@@ -63,7 +63,7 @@ func uploadSaved(ctx context.Context, c *call, id string) error {
 		return err
 	}
 	c.identify(id, c.spec)
-	token, damaged, err := c.openJournal(ctx, state.Token{ID: id}, nil)
+	token, damaged, err := c.openJournal(ctx, state.Upload{ID: id}, nil)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func uploadSaved(ctx context.Context, c *call, id string) error {
 	case damaged != nil:
 		return damaged
 	case token == nil:
-		return fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
 	c.identify(id, token.Spec)
 	if err := foreign(c.u, id, token.Endpoint); err != nil {
@@ -126,8 +126,8 @@ func uploadFS(ctx context.Context, c *call, fsys fs.FS, name string) error {
 		return err
 	}
 	defer f.Close()
-	if open, ok := f.(chunk.File); ok {
-		src, err := chunk.FromFile(open, 0)
+	if open, ok := f.(sourcefile.ReaderAt); ok {
+		src, err := sourcefile.FromFile(open, 0)
 		if err != nil {
 			return err
 		}

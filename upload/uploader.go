@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/batch"
 	"gcsup/upload/internal/connections"
@@ -20,19 +20,19 @@ import (
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // Uploader uploads files and streams. It is safe for concurrent use, and uploads
-// that share one also share a gate for their retries ([Options.Gate]).
+// that share one also share a circuit breaker for their retries ([Options.Breaker]).
 type Uploader struct {
 	client  *session.Client
 	opts    Options
-	memory  *chunk.Memory                             // of streams
+	memory  *stream.Memory                            // of streams
 	expect  engine.Expectation                        // of each source, see With
 	version string                                    // of each source, see CallOptions.SourceVersion
 	source  string                                    // name of each file, see CallOptions.SourceName
 	accept  func(path string, info fs.FileInfo) error // see CallOptions.Accept; may be nil
-	invalid error                                     // of the options of With
 	retry   engine.RetryRule
 	link    *connections.Link
 	buckets *parts.Buckets
@@ -40,6 +40,7 @@ type Uploader struct {
 	rule    Skip // of calls
 
 	small, large *backoff.Limiter // of batches
+	batchMemory  int64            // of the small files of each batch
 
 	goroutines *batch.Goroutines // of the jobs of a batch; nil for other calls
 	compressor source.Compressor
@@ -50,12 +51,8 @@ type Uploader struct {
 // removal is what [CallOptions].RemoveSource and Dispose request. The zero value removes nothing.
 type removal struct {
 	wanted  bool
-	dispose func(*chunk.Held) error // is called instead, if it is not nil
+	dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error // is called instead, if it is not nil
 }
-
-// NewLimiters returns limiters of small and of large files, see [BatchOptions], for as many files at a time
-// as this process may open.
-func NewLimiters() (small, large *backoff.Limiter) { return batch.NewLimiters(batch.OpenFiles()) }
 
 // New returns an Uploader that sends its requests with hc, which adds the
 // credentials. See [NewTransport] for its transport. A nil hc means
@@ -78,11 +75,11 @@ func New(hc *http.Client, opts *Options) (*Uploader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upload options: %w", err)
 	}
-	small, large := NewLimiters()
+	small, large := batch.NewLimiters(batch.OpenFiles())
 	return &Uploader{
-		small: small, large: large,
-		client: client, opts: o, memory: chunk.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
-		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Gate.Closed},
+		small: small, large: large, batchMemory: batchMemory,
+		client: client, opts: o, memory: stream.NewMemory(o.Memory), retry: engine.RetryRule{Time: o.RetryFor}, running: &saved.Running{}, buckets: &parts.Buckets{},
+		link: &connections.Link{Memory: o.Memory, Held: o.RateLimit.held, Limited: o.RateLimit.low, Failing: o.Breaker.Open},
 	}, nil
 }
 
@@ -116,14 +113,14 @@ func (u *Uploader) hashID(spec Spec, source ...string) string {
 }
 
 // newBudget returns a budget for one upload.
-func (u *Uploader) newBudget() *engine.Budget { return engine.NewBudget(u.retry) }
+func (u *Uploader) newBudget() *engine.SharedBudget { return engine.NewSharedBudget(u.retry) }
 
 // newUplink returns the uplink of an upload, or of a listing, with the options of u.
-func (u *Uploader) newUplink(b *engine.Budget, t *engine.Tally, r *reporter) *engine.Uplink {
+func (u *Uploader) newUplink(b *engine.SharedBudget, t *engine.Tally, r *reporter) *engine.Uplink {
 	o := &u.opts
 	return &engine.Uplink{
-		Client: u.client, Policy: o.Policy, Gate: o.Gate, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
-		ChunkSize: o.ChunkSize, CommitBytes: o.CommitEvery.Bytes, CommitTime: o.CommitEvery.Time,
+		Client: u.client, Policy: o.Policy, Breaker: o.Breaker, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
+		ChunkSize:    o.ChunkSize,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}
 }
@@ -157,8 +154,9 @@ func connectionMemory(size int64) int64 {
 //     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this, because
 //     it needs a DialTLSContext that a clone of the transport could not use.
 //   - No compression of replies, which are small.
-//   - Connections are spread over all addresses of a host. One that drops all packets costs
-//     0.3 s: the next one is tried, too. http.DefaultTransport waits for 15 s or more.
+//   - Connections are spread over all addresses of a host. An address that drops all
+//     packets costs 0.3 s, because the next address is then tried, too.
+//     http.DefaultTransport waits for 15 s or more.
 //   - 30 s to connect, 10 s for the TLS handshake. There is no timeout for a
 //     reply or for the whole request: the service may need minutes to answer the
 //     last request of a large object, and [Options.StallTimeout] ends a request

@@ -21,6 +21,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -172,9 +174,9 @@ func flipped(content []byte, offsets ...int64) []byte {
 func TestMain(m *testing.M) {
 	testsize.Overlap()
 	flag.Parse()
-	sum := chunk.Update(0, shared)
+	sum := checksum.Update(0, shared)
 	code := m.Run()
-	if chunk.Update(0, shared) != sum {
+	if checksum.Update(0, shared) != sum {
 		fmt.Fprintln(os.Stderr, "a test changed the shared bytes of data")
 		code = 1
 	}
@@ -197,7 +199,7 @@ func (w *world) file(content []byte) string {
 // it twice.
 func (w *world) letPass(path string) {
 	w.t.Helper()
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -309,4 +311,13 @@ func (p *pieceReader) Read(b []byte) (int, error) {
 	p.rest = p.rest[n:]
 	p.n = p.n*3%100_003 + 1
 	return n, nil
+}
+
+// withCall returns up.With(o), whose options must be valid.
+func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
+	own, err := up.With(o)
+	if err != nil {
+		panic(err)
+	}
+	return own
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // errAborted is the cause of the end of a [Writer] that was aborted.
@@ -78,7 +79,9 @@ var (
 // must call Close or Abort.
 func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	if u.opts.DetectContentType == nil {
-		u = u.With(CallOptions{DetectContentType: http.DetectContentType})
+		own := *u
+		own.opts.DetectContentType = http.DetectContentType
+		u = &own
 	}
 	r, w := io.Pipe()
 	failed, fail := context.WithCancelCause(context.Background())
@@ -260,10 +263,10 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 	started := w.state != writerNew
 	w.mu.Unlock()
 	f, ok := r.(interface {
-		chunk.File
+		sourcefile.ReaderAt
 		io.Seeker
 	})
-	if started || !ok || w.Gzip || w.u.opts.Spool.used() {
+	if started || !ok || w.Gzip || w.u.opts.Spool != nil {
 		return nil, 0, nil
 	}
 	info, err := f.Stat()
@@ -277,7 +280,7 @@ func (w *Writer) fileFrom(r io.Reader) (*firstFile, int64, error) {
 	if info.Size()-offset <= chunk.Granularity {
 		return nil, 0, nil
 	}
-	src, err := chunk.FromFile(f, offset)
+	src, err := sourcefile.FromFile(f, offset)
 	if err != nil {
 		return nil, 0, nil // it has content after its size, and is read as a stream
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // askTimeout bounds one small request. The transport has no timeout, because an

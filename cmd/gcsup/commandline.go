@@ -36,8 +36,11 @@ func newCommandLine(ctx context.Context, given *pflag.FlagSet) commandLine {
 
 // text returns the command line without secrets.
 func (c commandLine) text() string {
-	words := []string{filepath.Base(process.Called())}
-	for _, arg := range hideHeaders(c.args) {
+	words, args := []string{filepath.Base(process.Called())}, c.args
+	if _, command, ok := splitCommand(c.given.Args(), c.given.ArgsLenAtDash()); ok {
+		args = args[:len(args)-len(command)+1] // they may be secret
+	}
+	for _, arg := range hideHeaders(args) {
 		words = append(words, shell.Quote(password.ReplaceAllString(arg, "://…@")))
 	}
 	return strings.Join(words, " ")

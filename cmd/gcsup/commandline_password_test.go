@@ -3,12 +3,22 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // TestReportHasNoPassword checks that the command line in a report has no password of
-// a URL.
+// a URL, and no argument of a command whose output is uploaded.
 func TestReportHasNoPassword(t *testing.T) {
-	line := commandLine{args: []string{"cp", "--endpoint=http://user:secret@host:1", "a", "gs://b/a@b"}}
+	fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
+	line := commandLine{[]string{"cp", "gs://b/o", "--", "mysqldump", "--password", "secret"}, fs}
+	if err := fs.Parse(line.args[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if got := line.text(); strings.Contains(got, "secret") || !strings.HasSuffix(got, " gs://b/o -- mysqldump") {
+		t.Errorf("got %q", got)
+	}
+	line = commandLine{[]string{"cp", "--endpoint=http://user:secret@host:1", "a", "gs://b/a@b"}, pflag.NewFlagSet("cp", pflag.ContinueOnError)}
 	if got := line.text(); strings.Contains(got, "secret") || strings.Contains(got, "user") || !strings.HasSuffix(got, "gs://b/a@b") {
 		t.Errorf("got %q", got)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // completionTimeout is how long a shell waits for buckets and objects.
@@ -25,6 +25,9 @@ const urlPrefix = "gs://"
 func (f *targetFlags) completePaths(userProject *string) cobra.CompletionFunc {
 	urls := f.completeURLs(userProject)
 	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if _, _, ok := splitCommand(append(args, prefix), cmd.ArgsLenAtDash()); ok {
+			return nil, cobra.ShellCompDirectiveDefault // a command and its arguments
+		}
 		if isURL := len(prefix) >= len("gs:") && (strings.HasPrefix(prefix, urlPrefix) || strings.HasPrefix(urlPrefix, prefix)); isURL {
 			return urls(cmd, args, prefix)
 		}

@@ -79,7 +79,7 @@ func TestFileContradicts(t *testing.T) {
 		{"no-clobber: true", "GCSUP_SKIP_IDENTICAL=1", "cp a gs://bkt/a --emulator=em", "--no-clobber and --skip-identical exclude each other"},
 		{"emulator: em", "GCSUP_CREDENTIALS_FILE=key", "cp a gs://bkt/a", "--emulator and --credentials-file exclude each other"},
 		{"emulator: em", "", "cp a gs://bkt/a --impersonate-service-account=a@b.example", "--emulator and --impersonate-service-account exclude each other"},
-		{"dry-run: true", "", "cp - gs://bkt/a --emulator=em", "--dry-run: standard input can only be uploaded (--dry-run is from "},
+		{"dry-run: true", "", "cp - gs://bkt/a --emulator=em", "--dry-run: a stream can only be uploaded (--dry-run is from "},
 		{"dry-run: true", "", "cp a gs://bkt/a --emulator=em --manifest=m", "--dry-run and --manifest exclude each other"},
 		{"ordered: true", "", "outbox run dir gs://bkt/ --emulator=em --jobs=8", "--ordered uploads one file at a time: leave out --jobs (--ordered is from "},
 		{"no-clobber: true", "", "cp a gs://bkt/a --emulator=em --parallel-by=multipart", "--parallel-by=multipart: a multipart upload has no precondition"},

@@ -16,8 +16,8 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -97,9 +97,6 @@ func (c *connection) dial(ctx context.Context, opts upload.Options) (err error) 
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
-	if opts.Parallel == nil {
-		opts.Parallel = upload.InParts(1, 0) // a damaged upload may have been in parts, and its call should warn of them
-	}
 	if c.uploader, err = c.client.Uploader(&opts); err != nil {
 		return exit.WithKind(err, exit.ErrUsage)
 	}
@@ -145,14 +142,14 @@ func (c *connection) waiting(delay time.Duration, cause string) {
 
 // storeRetry returns how the requests to the state bucket that the command makes itself
 // are retried.
-func (c *connection) storeRetry() state.StoreRetry {
-	return state.StoreRetry{
+func (c *connection) storeRetry() storeretry.Retry {
+	return storeretry.Retry{
 		Policy: c.policy,
 		For: func() time.Duration {
 			if c.retryFor > 0 {
 				return c.retryFor
 			}
-			return c.policy.LongestTotal(backoff.Tries(0))
+			return c.policy.LongestTotal(backoff.Retries(0))
 		},
 		Waiting: func(p backoff.Pause, err error) { c.waiting(p.Delay, exit.Text(err)) },
 	}
@@ -199,7 +196,7 @@ func (c *connection) close() {
 func (f *targetFlags) lazyStore(c *connection) *lazyStore {
 	return &lazyStore{
 		shared:  f.state.url != "",
-		retry:   func() state.StoreRetry { return c.storeRetry() },
+		retry:   func() storeretry.Retry { return c.storeRetry() },
 		missing: f.storeMissing,
 		open: func(ctx context.Context) (openStore, error) {
 			if f.state.url == "" {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"gcsup/internal/storeretry"
 	"gcsup/session/state"
 )
 
@@ -15,7 +16,7 @@ type lazyStore struct {
 	open    func(context.Context) (openStore, error)
 	missing func() bool             // reports whether nothing was ever saved there, without opening it
 	shared  bool                    // the store is a state.Leaser
-	retry   func() state.StoreRetry // for calls of the command itself; not used for a directory
+	retry   func() storeretry.Retry // for calls of the command itself; not used for a directory
 
 	mu     sync.Mutex // guards the rest
 	opened openStore  // nil before it is opened
@@ -44,10 +45,10 @@ func (s *lazyStore) store() state.Store {
 }
 
 // get opens the store, if it is not open. It returns the context for calls of it: those of
-// package upload have a StoreRetry already.
+// package upload have a storeretry.Retry already.
 func (s *lazyStore) get(ctx context.Context) (context.Context, openStore, error) {
-	if _, ok := state.StoreRetryOf(ctx); !ok && s.shared {
-		ctx = state.WithStoreRetry(ctx, s.retry())
+	if _, ok := storeretry.Of(ctx); !ok && s.shared {
+		ctx = storeretry.With(ctx, s.retry())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,9 +81,9 @@ func (s *lazyStore) close() {
 }
 
 // Load does not create the directory: without one there is no saved upload.
-func (s *lazyStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *lazyStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if s.missing() {
-		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
 	ctx, d, err := s.get(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *lazyStore) Load(ctx context.Context, id string) (*state.Token, error) {
 	return d.Load(ctx, id)
 }
 
-func (s *lazyStore) Save(ctx context.Context, t *state.Token) error {
+func (s *lazyStore) Save(ctx context.Context, t *state.Upload) error {
 	ctx, d, err := s.get(ctx)
 	if err != nil {
 		return err

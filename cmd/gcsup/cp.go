@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/command"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
@@ -47,10 +49,11 @@ func newCp(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cp [-r] SOURCE... gs://BUCKET[/OBJECT]",
 		Short: "Upload files, directories, or standard input",
-		Long: `cp uploads each SOURCE: a file, a directory with -r, or "-" for standard input. If
-the destination is a bucket or ends in "/", each object gets the name of its
-source. With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
-PREFIX/...
+		Long: `cp uploads each SOURCE: a file, a directory with -r, or "-" for standard input. With
+-- COMMAND it uploads the output of COMMAND, but only if COMMAND exits with 0. If the
+destination is a bucket or ends in "/", each object gets the name of its source.
+With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
+PREFIX/..., but not those whose objects are identical.
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,
@@ -58,13 +61,16 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
   gcsup cp *.parquet gs://my-bucket/2026/
   gcsup cp -r photos gs://my-bucket/backup/
   find . -name '*.csv' -print0 | gcsup cp -0 -I gs://my-bucket/
-  pg_dump db | gcsup cp - gs://my-bucket/db.sql --spool /var/spool/gcsup
+  gcsup cp gs://my-bucket/db.sql -- pg_dump db
   gcsup cp --emulator disk.img gs://any-name/    # no account, no network`,
 		SuggestFor:        []string{"copy", "upload", "put"},
 		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
 		ValidArgsFunction: f.target.completePaths(f.objects.userProject()),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1])
+			if destination, words, ok := splitCommand(args, cmd.ArgsLenAtDash()); ok {
+				return f.run(cmd, std, []string{stdinName}, destination, words)
+			}
+			return f.run(cmd, std, args[:len(args)-1], args[len(args)-1], nil)
 		},
 	}
 	fs := cmd.Flags()
@@ -82,9 +88,10 @@ cp resumes it at the committed offset. If the file has changed, cp sends nothing
 	return cmd
 }
 
-func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string) (err error) {
+// run uploads the sources, or the output of the command words if there are any. The source is then "-".
+func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destination string, words []string) (err error) {
 	stream := len(sources) == 1 && sources[0] == stdinName
-	if stream || f.sources.listFromStdin() {
+	if stream && words == nil || f.sources.listFromStdin() {
 		f.output.progress = f.output.progress.whileTyping(std.in)
 	}
 	r := newReporter(std, f.output, newCommandLine(cmd.Context(), cmd.Flags()))
@@ -92,6 +99,9 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	refused := make([]task, len(sources))
 	for i, source := range sources {
 		refused[i] = task{source: source, destination: destination}
+	}
+	if words != nil {
+		refused[0].source = words[0]
 	}
 	opts, err := f.check(cmd.Flags(), sources)
 	if err != nil {
@@ -102,7 +112,7 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	}
 	r.warnOfName(destination)
 	if stream {
-		return f.runStream(cmd, std, r, opts, destination)
+		return f.runStream(cmd, std, r, opts, refused[0], words)
 	}
 	announce := func(what string) { announceTyping(r.console, std.in, what) }
 	chosen, err := f.sources.choose(cmd.Context(), std, announce, sources, destination, f.template, f.batch.sorted)
@@ -114,12 +124,11 @@ func (f *cpFlags) run(cmd *cobra.Command, std stdio, sources []string, destinati
 	return f.runFiles(cmd, r, opts, chosen)
 }
 
-// runStream uploads standard input.
-func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upload.Options, destination string) error {
-	t := task{source: stdinName, destination: destination}
-	bucket, object, err := parseDestination(destination)
+// runStream uploads standard input, or the output of the command words.
+func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upload.Options, t task, words []string) error {
+	bucket, object, err := parseDestination(t.destination)
 	if err == nil && (object == "" || strings.HasSuffix(object, "/")) {
-		err = exit.Usagef("standard input has no name; name the object: %s/NAME", strings.TrimSuffix(destination, "/"))
+		err = exit.Usagef("a stream has no name; name the object: %s/NAME", strings.TrimSuffix(t.destination, "/"))
 	}
 	if err != nil {
 		return r.refuse([]task{t}, err)
@@ -134,7 +143,13 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 		return r.refuse([]task{t}, err)
 	}
 	// Check the source first: a mistake must not require credentials or a bucket.
-	if t.err = checkStdin(std.in); t.err != nil {
+	var program *command.Command
+	if words == nil {
+		t.err = checkStdin(std.in)
+	} else {
+		program, t.err = r.newCommand(std, words)
+	}
+	if t.err != nil {
 		return r.run(cmd.Context(), &connection{}, []task{t})
 	}
 	opts.Spool = f.spool.spool()
@@ -144,8 +159,14 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 	}
 	defer c.close()
 	defer f.target.rememberRates(c, r, opts.RequestRates)()
-	announceTyping(r.console, std.in, "the content of the object")
+	if words == nil {
+		announceTyping(r.console, std.in, "the content of the object")
+		announcePipe(r.console, std, t.destination)
+	}
 	t.do = func(ctx context.Context) (*upload.Result, error) {
+		if words != nil {
+			return uploadOutput(ctx, c.uploader, program, spec)
+		}
 		return c.uploader.Reader(ctx, newInterruptible(std.in), spec)
 	}
 	return r.run(cmd.Context(), c, []task{t})
@@ -191,7 +212,11 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if f.batch.dryRun {
 		jobs = order.jobs(jobs)
 	}
-	outcomes := f.remove.uploader(c.uploader, f.own).Files(ctx, jobs, f.batchOptions(chosen))
+	up, err := f.remove.uploader(c.uploader, f.own)
+	if err != nil {
+		return r.refuse(chosen.named, err)
+	}
+	outcomes := up.Files(ctx, jobs, f.batchOptions(chosen))
 	if f.batch.dryRun {
 		outcomes = order.outcomes(outcomes)
 	}
@@ -232,7 +257,7 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	case f.batch.dryRun && f.output.report == stdoutName:
 		return upload.Options{}, exit.Usagef("--report=- and --dry-run both write to standard output: give --report a file")
 	case stream && bool(f.remove):
-		return upload.Options{}, exit.Usagef("--remove-source: standard input is no file that can be removed")
+		return upload.Options{}, exit.Usagef("--remove-source: a stream is no file that can be removed")
 	case f.generation < 0:
 		return upload.Options{}, exit.Usagef("--if-generation-match %d: a generation is not negative", f.generation)
 	}
@@ -275,8 +300,19 @@ func (f *cpFlags) check(given *pflag.FlagSet, sources []string) (upload.Options,
 	if given.Changed("if-generation-match") {
 		f.template.IfGenerationMatch = new(f.generation)
 	}
+	if f.skipsByDefault() {
+		f.batch.skipIdentical, f.batch.skipIfListed = skipByCRC32C, true
+	}
 	opts.Restart, opts.DetectContentType = f.restart, http.DetectContentType
 	return opts, err
+}
+
+// skipsByDefault reports whether identical files are skipped although no flag says so. With attributes or
+// a precondition, the user may want a new object with the same bytes. A manifest skips without a listing.
+func (f *cpFlags) skipsByDefault() bool {
+	compared := session.Spec{EncryptionKey: f.template.EncryptionKey, UserProject: f.template.UserProject}
+	return f.sources.recursive && f.batch.skipIdentical == "" && !f.batch.noClobber && f.batch.manifest == "" && !f.restart &&
+		!f.objects.preservePOSIX && reflect.DeepEqual(f.template, compared)
 }
 
 // batchOptions returns the library's options for the files that were chosen.

@@ -52,4 +52,4 @@ func (t task) skipped(err error) bool {
 	return t.skip && errors.Is(err, session.ErrPrecondition) || t.finished(err) || t.all && exit.NotResumable(err)
 }
 
-func (t task) finished(err error) bool { return t.listed && errors.Is(err, state.ErrNoToken) }
+func (t task) finished(err error) bool { return t.listed && errors.Is(err, state.ErrNotFound) }

@@ -62,7 +62,7 @@ func TestGuide(t *testing.T) {
 		if heading == "Move an unfinished upload" {
 			must(srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
 			shell("gcsup cp -q --retry-for 1ms disk.img gs://my-bucket/moved.img 2>/dev/null || test $? = 75")
-			id = strings.Fields(shell("gcsup sessions list | tail -n +2"))[0]
+			id = strings.Fields(shell("gcsup uploads list | tail -n +2"))[0]
 		}
 		for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(body, -1) {
 			blocks++

@@ -70,6 +70,9 @@ func normalized(frames [][]string) []string {
 	var texts []string
 	for _, lines := range frames {
 		text := strings.Join(lines, "\n")
+		if strings.Contains(text, " comparing ") {
+			continue // shown only if the machine reads what is stored more slowly than the display changes
+		}
 		text = regexp.MustCompile(`\[[=-]* *\] +\d+%`).ReplaceAllString(text, "[BAR]")
 		text = regexp.MustCompile(`(?m)^[\d.]+ \S+ sent, .*`).ReplaceAllString(text, "[AMOUNT]") // with the rate, or what the upload waits for
 		texts = append(texts, withoutValues(text))

@@ -82,7 +82,7 @@ func TestDocumentedJSON(t *testing.T) {
 	if have := column(summary); !slices.Equal(have, totals) {
 		t.Errorf("the topic json has the fields\n%v of a summary, the program\n%v", have, totals)
 	}
-	kinds := []string{upload.Held.String(), upload.PartDone.String(), upload.Undivided.String(), upload.Divided.String(), upload.InputWaits.String(), upload.InputContinues.String()}
+	kinds := []string{upload.LeaseHeld.String(), upload.PartDone.String(), upload.Undivided.String(), upload.Divided.String(), upload.InputWaits.String(), upload.InputContinues.String()}
 	for k := range upload.Warning + 1 {
 		kinds = append(kinds, k.String())
 	}
@@ -147,7 +147,7 @@ func TestDocumentedVersions(t *testing.T) {
 // TestDocumentedRetries checks the numbers of retries in the topic retries, docs/comparison.md and
 // docs/from-storage-writer.md.
 func TestDocumentedRetries(t *testing.T) {
-	few, many := backoff.Tries(8<<20), backoff.Tries(1<<30)
+	few, many := backoff.Retries(8<<20), backoff.Retries(1<<30)
 	pages := documents(t)
 	for name, c := range map[string]struct{ text, want string }{
 		"the topic retries":           {topicText("retries"), fmt.Sprintf("%d retries (half a minute) up to 8 MiB, %d (11 minutes) for 1 GiB", few, many)},
@@ -225,7 +225,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"upload/internal/atrisk/atrisk.go", "First", "%s at first"},
 		{"upload/internal/atrisk/atrisk.go", "Least", "%s after some commits"},
 		{"upload/options.go", "defaultStreamMemory", "| %s, and always"},
-		{"chunk/memory.go", "minWindow", "always %s for a request"},
+		{"upload/internal/stream/memory.go", "minWindow", "always %s for a request"},
 		{"upload/internal/engine/requestsizer.go", "firstSize", "%s at first, and less"},
 		{"upload/internal/engine/requestsizer.go", "targetTime", "as much as takes %s"},
 		{"upload/internal/netconn/step.go", "leastStep", "writes %s to"},

@@ -17,13 +17,13 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
@@ -229,7 +229,7 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return exit.WithKind(err, exit.ErrConfig)
 	}
-	a := &asker{client: wire, budget: backoff.Budget{Tries: doctorTries}}
+	a := &asker{client: wire, budget: backoff.Budget{Retries: doctorTries}}
 	d.reply, err = a.repeat(ctx, func(ctx context.Context) session.Reply {
 		d.sent = time.Now()
 		r := wire.Stat(ctx, d.spec)
@@ -249,7 +249,7 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 	return nil
 }
 
-// maxSkew is the largest difference of the clocks that is accepted. Tokens of
+// maxSkew is the largest difference of the clocks that is accepted. Saved uploads of
 // service accounts are signed with the local time.
 // https://developers.google.com/identity/protocols/oauth2/service-account#error-codes
 const maxSkew = time.Minute
@@ -289,7 +289,7 @@ func (d *doctor) checkCredentials(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return err
 	}
-	a.budget.Tries = doctorTries
+	a.budget.Retries = doctorTries
 	reply, err := a.repeat(ctx, func(ctx context.Context) session.Reply { return a.client.Stat(ctx, d.spec) })
 	switch {
 	case err != nil:
@@ -378,13 +378,13 @@ const (
 )
 
 // optional are the permissions that only some commands need.
-var optional = []string{session.PermissionDelete, permissionGet, permissionList}
+var optional = []string{bucket.PermissionDelete, permissionGet, permissionList}
 
 // usesOf has what needs a permission. docs/permissions.md has the details.
 var usesOf = map[string]string{
-	session.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
-	permissionGet:            "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",
-	permissionList:           "verify -r and sync --delete need it; --no-clobber and --skip-identical ask for each object by itself",
+	bucket.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
+	permissionGet:           "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",
+	permissionList:          "verify -r and sync --delete need it; cp -r uploads all files without a comparison; --no-clobber and --skip-identical ask for each object by itself",
 }
 
 // granted returns which of the permissions a bucket grants. known is false if the endpoint does not

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
@@ -26,7 +27,7 @@ func (d *doctor) checkStateDir(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return err
 	}
-	err = unlessDone(ctx, func() error { return d.target.state.tryDir(filepath.Join(dir, "sessions")) })
+	err = unlessDone(ctx, func() error { return d.target.state.tryDir(filepath.Join(dir, "uploads")) })
 	if errors.Is(err, errCheckLimit) {
 		return exit.WithKind(fmt.Errorf("%s: the file system does not answer within %v; use --state-dir to name another directory", dir, d.limit), session.ErrRetriesExhausted)
 	}
@@ -90,7 +91,7 @@ func (d *doctor) checkStateBucket(ctx context.Context, line *checkLine) error {
 	if err != nil {
 		return err
 	}
-	needed := []string{permissionCreate, permissionGet, permissionList, session.PermissionDelete}
+	needed := []string{permissionCreate, permissionGet, permissionList, bucket.PermissionDelete}
 	granted, known, err := d.granted(ctx, name, needed...)
 	if err != nil {
 		return err

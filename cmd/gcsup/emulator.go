@@ -25,7 +25,8 @@ it is ready it prints one line, a command that makes clients use it:
 
 Clients on this machine can use that address even if --addr names all addresses.
 Requests that the emulator does not implement are refused with status 400, and
-reported once on standard error.
+reported once on standard error. The emulator was compared with recorded replies
+of Cloud Storage, but never run beside it.
 
 It ends on SIGINT, SIGTERM or SIGHUP. With --tls it creates a certificate authority, and
 prints the path of its file to standard error. It requires no credentials, except with

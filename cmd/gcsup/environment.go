@@ -97,9 +97,12 @@ const (
 // sourceArguments returns the names of the SOURCE arguments of a command in the rules.
 func sourceArguments(cmd *cobra.Command) []string {
 	args := cmd.Flags().Args()
+	_, _, command := splitCommand(args, cmd.ArgsLenAtDash())
 	switch {
 	case cmd.Flags().Lookup("files-from") == nil || len(args) < 2: // the last one is the destination
 		return nil
+	case command: // it is a stream, too
+		return []string{anySource, stdinName}
 	case len(args) > 2:
 		return []string{anySource, manySources}
 	case args[0] == stdinName:

@@ -141,6 +141,10 @@ func TestEnvironment(t *testing.T) {
 		{map[string]string{"GCSUP_SKIP_IDENTICAL": "true"}, nil, "skip-identical", "crc32c"},
 		{map[string]string{"GCSUP_SKIP_IDENTICAL": "mtime"}, nil, "skip-identical", "mtime"},
 		{map[string]string{"GCSUP_SKIP_IDENTICAL": "mtime"}, []string{"--no-clobber"}, "skip-identical", ""},
+		{map[string]string{"GCSUP_SKIP_IDENTICAL": "false"}, nil, "skip-identical", "off"},
+		{map[string]string{"GCSUP_SKIP_IDENTICAL": "0", "GCSUP_NO_CLOBBER": "1"}, nil, "no-clobber", "true"}, // off excludes nothing
+		{map[string]string{"GCSUP_SKIP_IDENTICAL": "off", "GCSUP_NO_CLOBBER": "1"}, nil, "no-clobber", "true"},
+		{map[string]string{"GCSUP_NO_CLOBBER": "1"}, []string{"--skip-identical=off"}, "no-clobber", "true"},
 		{map[string]string{"GCSUP_STATE": "gs://b", "GCSUP_STATE_KEY_FILE": "k"}, nil, "state-key-file", "k"},
 		{map[string]string{"GCSUP_STATE": "gs://b", "GCSUP_STATE_KEY_FILE": "k"}, []string{"--state-dir=d"}, "state-key-file", ""},
 		{map[string]string{"GCSUP_STATE_KEY_FILE": "k"}, nil, "state-key-file", ""},

@@ -37,5 +37,5 @@ func (j *jobsFlag) Set(text string) error {
 
 // options returns the library's options for the number.
 func (j jobsFlag) options() upload.BatchOptions {
-	return upload.BatchOptions{Small: int(j), Large: int(j), Jobs: int(j)}
+	return upload.BatchOptions{Jobs: int(j)}
 }

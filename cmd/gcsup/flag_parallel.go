@@ -50,10 +50,13 @@ func (p *parallelFlag) Set(text string) error {
 	return nil
 }
 
-// parts returns the library's option.
-func (p parallelFlag) parts() *upload.Parts {
-	if p == parallelAuto {
-		return upload.AutoParts(0)
+// parts returns the library's option, or nil for one connection.
+func (p parallelFlag) parts(join upload.JoinBy) *upload.Parts {
+	switch {
+	case p == parallelAuto:
+		return &upload.Parts{Auto: true, Join: join}
+	case p > 1:
+		return &upload.Parts{Connections: int(p), Join: join}
 	}
-	return upload.InParts(int(p), 0)
+	return nil
 }

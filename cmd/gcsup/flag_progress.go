@@ -12,6 +12,7 @@ import (
 
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/screen"
+	"gcsup/internal/cli/shell"
 )
 
 // progressMode is --progress: how a run shows its progress on standard error.
@@ -102,6 +103,13 @@ func (m progressMode) whileTyping(in any) progressMode {
 		return progressLines
 	}
 	return m
+}
+
+// announcePipe prints that nothing shows whether the program before the pipe succeeded, if a person may read it.
+func announcePipe(c *screen.Console, std stdio, destination string) {
+	if isPipe(std.in) && isTerminal(std.err) {
+		c.Message("the object is made even if the program before the pipe fails; to prevent that, run it with: %s cp %s -- COMMAND", process.Words(), shell.Quote(destination))
+	}
 }
 
 // announceTyping prints what the run waits for, if the user must type it.

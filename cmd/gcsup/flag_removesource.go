@@ -14,9 +14,9 @@ func (f *removeFlag) add(fs *pflag.FlagSet) {
 }
 
 // uploader returns up, which removes sources if the flag is set, except those in own.
-func (f removeFlag) uploader(up *upload.Uploader, own ownPaths) *upload.Uploader {
+func (f removeFlag) uploader(up *upload.Uploader, own ownPaths) (*upload.Uploader, error) {
 	if !f {
-		return up
+		return up, nil
 	}
 	return up.With(upload.CallOptions{RemoveSource: true, Accept: own.accept})
 }

@@ -121,13 +121,13 @@ func (f *sendFlags) options() (upload.Options, error) {
 	if !known {
 		return o, exit.Usagef("--parallel-by %s: want multipart or compose", f.parallelBy)
 	}
-	o.Parallel = f.parallel.parts().By(way)
+	o.Parallel = f.parallel.parts(way)
 	if f.limitRate.Size > 0 {
 		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Size))
 	}
 	o.Memory = int64(f.memory.Size)
 	if f.noGate {
-		o.Gate = backoff.NoGate
+		o.Breaker = backoff.NoBreaker
 	}
 	return o, nil
 }
@@ -186,13 +186,13 @@ func resumeCommand(gcsup string, given *pflag.FlagSet, id string) string {
 }
 
 // savedCommand returns the command line of a command on a saved upload: resume,
-// sessions rm or sessions cancel. A user can paste it in any directory. It contains
+// uploads rm or uploads cancel. A user can paste it in any directory. It contains
 // the state directory and the emulator's host from the environment, because they
 // may be set for this run only. It contains no variables for credentials, and no
 // headers, whose values may be secret.
 func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string {
 	words := []string{gcsup, command, id}
-	local := command == "sessions rm" && !given.Changed("state") // it makes no request
+	local := command == "uploads rm" && !given.Changed("state") // it makes no request
 	given.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		switch f.Name {

@@ -16,6 +16,7 @@ import (
 type batchFlags struct {
 	noClobber     bool
 	skipIdentical skipFlag
+	skipIfListed  bool // --skip-identical was not given, so that it must not cost a request for each file
 	jobs          jobsFlag
 	dryRun        bool
 	manifest      string
@@ -23,7 +24,7 @@ type batchFlags struct {
 
 func (f *batchFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists; for -n of rclone, which uploads nothing, use --dry-run")
-	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object is the same: by size and CRC32C, or with =mtime by size and modification time")
+	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object has the same size and CRC32C (default of -r); =mtime: size and time")
 	skip.NoOptDefVal = skipByCRC32C
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
@@ -35,17 +36,18 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 const (
 	skipByCRC32C = "crc32c"
 	skipByMTime  = "mtime"
+	skipOff      = "off"
 )
 
-// skipFlag is --skip-identical[=crc32c|mtime].
+// skipFlag is --skip-identical[=crc32c|mtime|off].
 type skipFlag string
 
-func (s *skipFlag) Type() string   { return skipByCRC32C + "|" + skipByMTime }
+func (s *skipFlag) Type() string   { return skipByCRC32C + "|" + skipByMTime + "|" + skipOff }
 func (s *skipFlag) String() string { return string(*s) }
 
 func (s *skipFlag) Set(text string) error {
-	if text != skipByCRC32C && text != skipByMTime {
-		return fmt.Errorf("want %s or %s", skipByCRC32C, skipByMTime)
+	if text != skipByCRC32C && text != skipByMTime && text != skipOff {
+		return fmt.Errorf("want %s, %s or %s", skipByCRC32C, skipByMTime, skipOff)
 	}
 	*s = skipFlag(text)
 	return nil
@@ -54,16 +56,16 @@ func (s *skipFlag) Set(text string) error {
 // check refuses contradictory flags. stream is true for standard input.
 func (f *batchFlags) check(stream bool) error {
 	switch {
-	case stream && f.skipIdentical != "":
-		return exit.Usagef("--skip-identical: standard input has no size and no checksum before it is read")
+	case stream && f.skipIdentical != "" && f.skipIdentical != skipOff:
+		return exit.Usagef("--skip-identical: a stream has no size and no checksum before it is read")
 	case stream && f.manifest != "":
-		return exit.Usagef("--manifest: standard input has no identity to record")
+		return exit.Usagef("--manifest: a stream has no identity to record")
 	case f.manifest == stdoutName:
 		return exit.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
 	case f.manifest != "" && f.dryRun:
 		return exit.Usagef("--dry-run and --manifest exclude each other: nothing is uploaded that can be recorded")
 	case stream && f.dryRun:
-		return exit.Usagef("--dry-run: standard input can only be uploaded")
+		return exit.Usagef("--dry-run: a stream can only be uploaded")
 	}
 	return nil
 }
@@ -75,7 +77,7 @@ func (f *batchFlags) skip() upload.Skip {
 		return upload.SkipExisting
 	case f.skipIdentical == skipByMTime:
 		return upload.SkipSameTime
-	case f.skipIdentical != "":
+	case f.skipIdentical == skipByCRC32C:
 		return upload.SkipIdentical
 	}
 	return upload.SkipNothing
@@ -102,9 +104,12 @@ func (f *batchFlags) manifestFile(shard tree.Shard) string {
 // options returns the library's options for the files that were chosen.
 func (f *batchFlags) options(chosen *selection) *upload.BatchOptions {
 	o := f.jobs.options()
-	o.Skip, o.DryRun, o.Sizes = f.skip(), f.dryRun, chosen.sizes
-	if f.skip() != upload.SkipNothing && !chosen.single() {
+	o.Skip, o.SkipIfListed, o.DryRun, o.Sizes = f.skip(), f.skipIfListed, f.dryRun, chosen.sizes
+	switch {
+	case !chosen.single():
 		o.Listing = &upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix}
+	case f.skipIfListed:
+		o.Skip = upload.SkipNothing // -r of one file is like no -r
 	}
 	return &o
 }

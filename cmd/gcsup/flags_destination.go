@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"gcsup/internal/cli/exit"
-	"gcsup/session"
+	"gcsup/internal/objectmeta"
 )
 
 const stdinName = "-"
 
 // parseDestination splits gs://BUCKET/OBJECT.
 func parseDestination(text string) (bucket, object string, err error) {
-	bucket, object, ok := session.SplitURL(text)
+	bucket, object, ok := objectmeta.SplitURL(text)
 	switch {
 	case strings.HasPrefix(text, urlPrefix+"/"):
 		return "", "", exit.Usagef("destination %q: the name of the bucket is empty; if it comes from a variable, set it (for the units of the packages: BUCKET in /etc/gcsup/gcsup.env)", text)

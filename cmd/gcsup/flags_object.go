@@ -39,7 +39,7 @@ func (f *objectFlags) spec(stream bool) (session.Spec, error) {
 	case err != nil:
 		return s, err
 	case stream && f.preservePOSIX:
-		return s, exit.Usagef("--preserve-posix: standard input is not a file and has no attributes")
+		return s, exit.Usagef("--preserve-posix: a stream is not a file and has no attributes")
 	}
 	if s.EncryptionKey, err = f.key.read(); err != nil {
 		return s, err

@@ -65,7 +65,7 @@ func (f *sourceFlags) check(sources []string) error {
 	case f.list() && f.recursive:
 		return exit.Usagef("--files-from and -I name files, so -r has no effect: remove it")
 	case !f.list() && len(sources) == 0:
-		return exit.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE")
+		return exit.Usagef("cp: want at least one SOURCE and then gs://BUCKET[/OBJECT], or --files-from or -I instead of the SOURCE; or gs://BUCKET/OBJECT -- COMMAND")
 	}
 	return f.paths().Check(f.list())
 }
@@ -91,7 +91,7 @@ func flagNames(flags []*pflag.Flag) (names []string) {
 // checkStream refuses flags that leave out files, for standard input.
 func checkStream(given *pflag.FlagSet) error {
 	if flags := selecting(given); len(flags) > 0 {
-		return exit.Usagef("--%s: standard input is not a file that can be left out", flags[0].Name)
+		return exit.Usagef("--%s: a stream is not a file that can be left out", flags[0].Name)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type spoolFlags struct {
 }
 
 func (f *spoolFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.dir, "spool", "", "keep the bytes of standard input in `DIR`, which must exist, until the service has them, so that gcsup resume can finish the upload")
+	fs.StringVar(&f.dir, "spool", "", "keep the bytes of standard input, or of a command, in `DIR`, which must exist, until the service has them, so that gcsup resume can finish the upload")
 	fs.Var(&f.limit, "spool-limit", "bytes that --spool may hold, such as 10GiB; beyond it, the input waits (default: 1GiB)")
 	cmdline.Common(fs, "spool")
 }
@@ -37,7 +37,7 @@ func (f *spoolFlags) check(given *pflag.FlagSet, stream bool) error {
 	case f.dir == "" && given.Changed("spool-limit"):
 		return exit.Usagef("--spool-limit needs --spool")
 	case f.dir != "" && !stream:
-		return exit.Usagef("--spool: only standard input is spooled: a file can be read again")
+		return exit.Usagef("--spool: only a stream is spooled: a file can be read again")
 	case given.Changed("spool-limit") && f.limit < minSpool:
 		return exit.Usagef("--spool-limit %s: want at least 4MiB", exactText(f.limit))
 	case f.dir != "":
@@ -70,5 +70,5 @@ func (f *spoolFlags) spool() *upload.Spool {
 	if f.dir == "" {
 		return nil
 	}
-	return upload.InSpool(f.dir, int64(f.limit))
+	return &upload.Spool{Dir: f.dir, Limit: int64(f.limit)}
 }

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -61,7 +62,7 @@ func (f *stateFlags) check() error {
 
 // bucket returns the bucket and the prefix of --state.
 func (f *stateFlags) bucket() (bucket, prefix string, err error) {
-	bucket, prefix, ok := session.SplitURL(f.url)
+	bucket, prefix, ok := objectmeta.SplitURL(f.url)
 	if !ok {
 		return "", "", exit.Usagef("--state %s: want gs://BUCKET/PREFIX", f.url)
 	}
@@ -119,7 +120,7 @@ func stateDir(flag string) (string, error) {
 }
 
 // savedUploadsDir is the directory in a state directory that has the saved uploads.
-const savedUploadsDir = "sessions"
+const savedUploadsDir = "uploads"
 
 // private returns the directories that a command does not upload: the state directories, and that of
 // the emulator in use, whose files change while they are uploaded. The saved uploads have secrets. If

@@ -40,7 +40,7 @@ func TestSendOptions(t *testing.T) {
 	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB", "--no-gate")
 	got, err = f.send.options()
 	if err != nil || got.StallTimeout >= 0 || got.RetryFor != time.Hour || got.ChunkSize != 8<<20 ||
-		got.Policy.Maximum != 59*time.Second || !got.RestartChanged || got.StallRate != 1024 || got.Gate != backoff.NoGate {
+		got.Policy.Maximum != 59*time.Second || !got.RestartChanged || got.StallRate != 1024 || got.Breaker != backoff.NoBreaker {
 		t.Errorf("options %+v, %v", got, err)
 	}
 	for _, arg := range []string{

@@ -126,7 +126,7 @@ func TestFlagLabels(t *testing.T) {
 			}
 		})
 	}
-	for flag, want := range map[string]string{"emulator": "--emulator[=DIR]", "skip-identical": "--skip-identical[=crc32c|mtime]", "dry-run": "--dry-run", "jobs": "--jobs N"} {
+	for flag, want := range map[string]string{"emulator": "--emulator[=DIR]", "skip-identical": "--skip-identical[=crc32c|mtime|off]", "dry-run": "--dry-run", "jobs": "--jobs N"} {
 		cp, _, _ := commands().Find([]string{"cp"})
 		if got := cmdline.Label(cp.Flags().Lookup(flag)); got != want {
 			t.Errorf("label %q, want %q", got, want)
@@ -156,7 +156,7 @@ func TestHelpTopics(t *testing.T) {
 		{"help environment", "\n  NO_COLOR  ", exit.OK},
 		{"help errors", "\n  in_use                75: another process is working on this upload\n", exit.OK},
 		{"help patterns", "\n  *.{jpg,png}       selects: a.jpg, a.png; does not select: a.JPEG\n", exit.OK},
-		{"help files", "\n  ~/.local/state/gcsup/sessions\n", exit.OK},
+		{"help files", "\n  ~/.local/state/gcsup/uploads\n", exit.OK},
 		{"help topics", "\n  patterns     The patterns of --include and --exclude\n", exit.OK},
 		{"help flag", `unknown command or topic "flag", did you mean `, exit.Usage},
 		{"help flags sycn", `unknown command "sycn", did you mean `, exit.Usage},

@@ -48,7 +48,7 @@ func topics() []cmdline.Topic {
 	return append(all,
 		cmdline.Topic{
 			Name: "errors", Title: "Kinds of errors", Short: "The kinds of errors, with their exit codes",
-			Text:    `The kinds are those of package upload/errkind, which a program, the telemetry of upload/otel and gcsup-fleet share. Only the command has configuration and differs.`,
+			Text:    `The telemetry of upload/otel and gcsup-fleet have the same kinds. Only the command has configuration and differs.`,
 			Entries: errorKinds(),
 		},
 		cmdline.Topic{
@@ -98,7 +98,7 @@ func exitCodes() (entries []cmdline.Entry) {
 
 // variables are the environment variables.
 var variables = []cmdline.Entry{
-	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, GCSUP_QUIET=true is --quiet, and GCSUP_SKIP_IDENTICAL=true is --skip-identical without a value. It applies to every command that has the flag. An empty variable, and false, count as unset. A wrong value is refused with the name of the variable and exit code 64. A variable that no flag has is a warning. The variables of --state-… apply only with --state; --help, --version and --name have none"},
+	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, GCSUP_QUIET=true is --quiet, and GCSUP_SKIP_IDENTICAL=true is --skip-identical without a value. It applies to every command that has the flag. An empty variable counts as unset, and so does false, but for --skip-identical false is off. A wrong value is refused with the name of the variable and exit code 64. A variable that no flag has is a warning. The variables of --state-… apply only with --state; --help, --version and --name have none"},
 	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
 	{Term: process.StateDirEnv, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
 	{Term: encryptionKeyEnv, Text: "the base64 of the customer-supplied key, without --encryption-key-file"},
@@ -117,7 +117,7 @@ var variables = []cmdline.Entry{
 
 // files are the files that the commands read and write without a flag.
 var files = []cmdline.Entry{
-	{Term: "~/.local/state/gcsup/sessions", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
+	{Term: "~/.local/state/gcsup/uploads", Text: "saved uploads, which contain session URIs: only their owner can read them. --state-dir and --state select another place"},
 	{Term: "~/.config/gcsup/config.yaml", Text: "defaults of flags, unless --config names another file: see gcsup help config-file"},
 	{Term: "~/.local/state/gcsup/requestrate", Text: "the rates of requests that buckets accepted, for an hour after their last 429"},
 	{Term: "~/.local/state/gcsup/emulator", Text: "buckets and objects of --emulator"},

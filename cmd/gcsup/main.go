@@ -78,12 +78,14 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 		Short: "Upload to Cloud Storage, and resume interrupted uploads",
 		Long: `gcsup uploads files and streams to Cloud Storage. After an interruption at any
 moment it sends only the bytes that the service had not yet committed. Files of
-at most 8 MiB start over, and so does a stream without --spool. cp of several
-files skips the finished ones only with --manifest or --skip-identical.
+at most 8 MiB start over, and so does a stream without --spool. A second cp -r
+skips finished files. cp without -r, or with attributes, skips them only with
+--manifest or --skip-identical.
+--parallel=auto may send up to 16 MiB of a large file twice.
 
-The object is byte-identical to the source, or it does not appear. With --gzip it
-is the compressed source. If the program before a pipe fails, the object has only
-what that program wrote until then.`,
+The object is byte-identical to the source, or it does not appear. --gzip stores
+the compressed source. If a program fails while it writes to a pipe, gcsup
+publishes what it wrote: a truncated object.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/
   gcsup cp -r photos gs://my-bucket/backup/
   gcsup resume --all`,
@@ -118,7 +120,7 @@ what that program wrote until then.`,
 		newCp(std),
 		newSync(std),
 		newResume(std),
-		newSessions(std),
+		newUploads(std),
 		newVerify(std),
 		newOutbox(std),
 		newDoctor(std),

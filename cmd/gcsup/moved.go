@@ -13,21 +13,22 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
 	"gcsup/internal/grace"
+	"gcsup/internal/sourcefile"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
 
 // isSource reports whether a file is the source with which a saved upload began, at whatever path. A
 // rename changes the change time, and a mount may change the number of the device.
-func isSource(t *state.Token, file chunk.Identity) bool {
-	return file.Inode != 0 && t.Source.Compare(file) != chunk.Different
+func isSource(t *state.Upload, file chunk.Identity) bool {
+	return file.Inode != 0 && sourcefile.Compare(t.Source, file) != sourcefile.Different
 }
 
 // maxRenamed is how many entries of a directory are looked at to find a renamed file.
 const maxRenamed = 10_000
 
 // renamed returns the path of the source of t if it has another name in its directory, or "".
-func renamed(t *state.Token) string {
+func renamed(t *state.Upload) string {
 	dir, err := os.Open(filepath.Dir(t.SourcePath))
 	if err != nil {
 		return ""
@@ -40,7 +41,7 @@ func renamed(t *state.Token) string {
 			continue
 		}
 		path := filepath.Join(filepath.Dir(t.SourcePath), e.Name())
-		if file, err := chunk.StatIdentity(path); err == nil && isSource(t, file) {
+		if file, err := sourcefile.StatIdentity(path); err == nil && isSource(t, file) {
 			return path
 		}
 	}
@@ -49,7 +50,7 @@ func renamed(t *state.Token) string {
 
 // savedFiles returns the saved uploads of files, unless machines share them: then a path is that of
 // another machine, and reading them takes requests.
-func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Token) {
+func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Upload) {
 	if x.saved == nil || x.saved.shared {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Token) {
 // announceMoved prints how to continue the uploads of files that had another path when they were
 // interrupted.
 func (x *explainer) announceMoved(ctx context.Context, named []task) {
-	byInode, own := map[uint64]*state.Token{}, map[string]bool{}
+	byInode, own := map[uint64]*state.Upload{}, map[string]bool{}
 	for _, t := range x.savedFiles(ctx) {
 		if t.Endpoint == x.endpoint {
 			byInode[t.Source.Inode] = t
@@ -81,7 +82,7 @@ func (x *explainer) announceMoved(ctx context.Context, named []task) {
 	}
 	for _, file := range named {
 		abs := process.Absolute(file.source)
-		identity, err := chunk.StatIdentity(abs)
+		identity, err := sourcefile.StatIdentity(abs)
 		if err != nil || file.err != nil || own[abs+"\x00"+file.destination] {
 			continue
 		}
@@ -89,7 +90,7 @@ func (x *explainer) announceMoved(ctx context.Context, named []task) {
 		if t == nil || !isSource(t, identity) || exists(t.SourcePath) { // a hard link
 			continue
 		}
-		x.console.Message("%s starts over: when its upload to %s was interrupted, it was %s, and %s are stored", file.source, t.Spec.URL(), t.SourcePath, storedText(t))
+		x.console.Message("%s starts over: when its upload to %s was interrupted, it was %s, and %s are committed", file.source, t.Spec.URL(), t.SourcePath, committedText(t))
 		x.console.Message("to continue that upload instead: %s", process.Block(x.resumeFrom(t.ID, abs)))
 	}
 }
@@ -100,10 +101,10 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// storedText returns how much of a saved upload is stored.
-func storedText(t *state.Token) string {
+// committedText returns how much of a saved upload is stored.
+func committedText(t *state.Upload) string {
 	saved := upload.Describe(t)
-	return readable.Stored(saved.Committed, saved.Size)
+	return readable.Committed(saved.Committed, saved.Size)
 }
 
 // resumeFrom returns the command that resumes an upload whose source is at path now, which is
@@ -116,7 +117,7 @@ func (x *explainer) resumeFrom(id, path string) string {
 }
 
 // sourceMoved prints how to continue a saved upload whose source does not exist.
-func (x *explainer) sourceMoved(t *state.Token) {
+func (x *explainer) sourceMoved(t *state.Upload) {
 	to := renamed(t)
 	when := "if the source was moved: "
 	if to != "" {
@@ -132,7 +133,7 @@ func (x *explainer) missing(file task) {
 	abs := process.Absolute(file.source)
 	for _, t := range x.savedFiles(ctx) {
 		if t.SourcePath == abs && t.Spec.URL() == file.destination {
-			x.console.Fail(fmt.Sprintf("its upload to %s was interrupted, and %s are stored", file.destination, storedText(t)))
+			x.console.Fail(fmt.Sprintf("its upload to %s was interrupted, and %s are committed", file.destination, committedText(t)))
 			x.sourceMoved(t)
 		}
 	}
@@ -150,13 +151,13 @@ func (e *occupiedError) Error() string { return e.text }
 func (e *occupiedError) Unwrap() error { return e.err }
 
 // occupied returns the error err for t, which cannot get source because of the upload by.
-func occupied(err error, source string, t, by *state.Token) error {
-	text := fmt.Sprintf("%s has a saved upload of its own to %s: %s are stored of it, and %s of this one", source, t.Spec.URL(), storedText(by), storedText(t))
+func occupied(err error, source string, t, by *state.Upload) error {
+	text := fmt.Sprintf("%s has a saved upload of its own to %s: %s are committed of it, and %s of this one", source, t.Spec.URL(), committedText(by), committedText(t))
 	return &occupiedError{text, err, by.ID}
 }
 
 // chooseOne prints how to continue one of two uploads of a source.
 func (x *explainer) chooseOne(by *occupiedError) {
 	x.console.Fail("to continue the upload of that source: " + x.command.resume(by.id))
-	x.console.Fail("to continue this one instead, discard that one, and run the same command again: " + savedCommand(process.Words(), x.command.given, "sessions cancel", by.id))
+	x.console.Fail("to continue this one instead, discard that one, and run the same command again: " + savedCommand(process.Words(), x.command.given, "uploads cancel", by.id))
 }

@@ -176,7 +176,7 @@ func (f *outboxRunFlags) run(cmd *cobra.Command, std stdio, dir, destination str
 	service := &outboxService{reporter: r, dir: dir, out: r.outcomes(false), notifier: newNotifier(r.console)}
 	box, err := outbox.Open(dir, c.uploader, to, &outbox.Options{
 		Settle: orNone(f.settle), Rescan: f.rescan, Then: f.then.Then, Ordered: f.ordered, Attempts: orNone(f.attempts),
-		Policy: opts.Policy, Small: int(f.jobs), Large: int(f.jobs), Jobs: int(f.jobs), Spec: f.spec,
+		Policy: opts.Policy, Jobs: int(f.jobs), Spec: f.spec,
 		Observer: r.observe, Ended: service.ended, Warn: func(text string) { r.console.Warning("warning: %s", text) }, Ready: service.ready,
 	})
 	if wrong, ok := errors.AsType[*outbox.MoveDirError](err); ok {

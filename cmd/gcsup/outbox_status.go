@@ -163,7 +163,7 @@ func processText(p *outbox.Process, now time.Time) string {
 func fileText(f outbox.FileStatus) string {
 	text := fmt.Sprintf("%s  %s, %s", f.Name, f.State, readable.Bytes(f.Size))
 	if f.Committed > 0 {
-		text += ", " + readable.Bytes(f.Committed) + " are stored"
+		text += ", " + readable.Bytes(f.Committed) + " are committed"
 	}
 	if f.Next > 0 {
 		text += ", next attempt in " + readable.Span(f.Next)

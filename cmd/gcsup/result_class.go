@@ -28,7 +28,7 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 		}
 	}
 	if res != nil && res.Leftover != nil {
-		o.console.Message("what is left is billed; to remove it: gcsup sessions prune")
+		o.console.Message("what is left is billed; to remove it: gcsup uploads prune")
 	}
 	if res != nil && res.SourceKept != nil {
 		o.explain.kept(t, res.SourceKept, o.batch && o.totals.FoldKept())

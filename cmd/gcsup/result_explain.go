@@ -36,7 +36,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 		}
 	}
 	text := inSizes(withHint(err, x.endpoint).Error(), err, size, file)
-	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNoToken) && !strings.HasPrefix(text, t.source+":") {
+	if !errors.Is(err, exit.ErrSource) && !errors.Is(err, state.ErrNotFound) && !strings.HasPrefix(text, t.source+":") {
 		text = t.about() + ": " + text
 	}
 	block, attrs := process.PrintableError(text, err), failureAttrs(err)
@@ -79,16 +79,16 @@ func (x *explainer) howToContinue(t task, res *upload.Result, err error) {
 	case t.saved != "" && exit.NotResumable(err):
 		x.howToDiscard(t, err)
 	case errors.Is(err, upload.ErrIncomplete) && res != nil && res.ID != "":
-		x.console.Fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
+		x.console.Fail("to remove what is left: " + savedCommand(process.Words(), x.command.given, "uploads cancel", res.ID))
 	case errors.Is(err, session.ErrOutcomeUnknown) && res != nil && res.Resumable: // a resume would ask again
-		x.console.Fail("to keep the object at " + process.Printable(t.destination) + ": " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
+		x.console.Fail("to keep the object at " + process.Printable(t.destination) + ": " + savedCommand(process.Words(), x.command.given, "uploads cancel", res.ID))
 		x.console.Fail("to upload the file again: run cp again with --restart; to replace an object, the account needs storage.objects.delete")
 	case exit.NotResumable(err), errors.Is(err, exit.ErrSource), errors.Is(err, state.ErrInUse),
 		errors.Is(err, state.ErrInsecurePermissions), errors.Is(err, session.ErrURIMismatch): // a resume would fail again
 	case res != nil && res.Resumable && x.resumable(res.ID):
 		x.console.Fail("to resume: " + x.command.resume(res.ID))
 		if errors.Is(err, session.ErrPrecondition) { // a resume fails again, until the object has changed
-			x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, "sessions cancel", res.ID))
+			x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, "uploads cancel", res.ID))
 		}
 	case exit.Classify(err).Code == exit.Temporary && t.source == stdinName:
 		x.console.Fail("a stream cannot be resumed: run the same command again with the whole input")
@@ -111,9 +111,9 @@ func (x *explainer) howToDiscard(t task, err error) {
 			x.sourceMoved(token)
 		}
 	}
-	command := "sessions cancel"
-	if errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion) {
-		command = "sessions rm" // the session URI is not known
+	command := "uploads cancel"
+	if errors.Is(err, state.ErrCorrupt) || errors.Is(err, state.ErrVersion) {
+		command = "uploads rm" // the session URI is not known
 	}
 	x.console.Fail("to discard it: " + savedCommand(process.Words(), x.command.given, command, t.saved))
 }
@@ -130,11 +130,11 @@ func (x *explainer) resumable(id string) bool {
 		_, err := x.saved.Load(ctx, id)
 		return err
 	})
-	return !errors.Is(err, state.ErrNoToken)
+	return !errors.Is(err, state.ErrNotFound)
 }
 
 // inSizes returns the text of an error for people: the bytes of an interrupted
-// upload become "19 of 100 MiB are stored". size is that of the object, or negative
+// upload become "19 of 100 MiB are committed". size is that of the object, or negative
 // if it is not known. file is false for a stream. text contains the error's own
 // text.
 func inSizes(text string, err error, size int64, file bool) string {
@@ -142,9 +142,9 @@ func inSizes(text string, err error, size int64, file bool) string {
 	if !ok {
 		return text
 	}
-	stored := readable.Bytes(e.Committed) + " were stored" // a stream cannot be resumed
+	committed := readable.Bytes(e.Committed) + " were committed" // a stream cannot be resumed
 	if file {
-		stored = readable.Range(e.Committed, e.Sent, size) + " are stored"
+		committed = readable.Range(e.Committed, e.Sent, size) + " are committed"
 	}
-	return strings.Replace(text, fmt.Sprintf("%d bytes acknowledged of %d sent", e.Committed, e.Sent), stored, 1)
+	return strings.Replace(text, fmt.Sprintf("%d bytes committed of %d sent", e.Committed, e.Sent), committed, 1)
 }

@@ -159,7 +159,7 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 		}
 	}
 	if elsewhere > maxCandidates {
-		fmt.Fprintf(&others, "\n  and %d more: %s sessions list", elsewhere-maxCandidates, process.Words())
+		fmt.Fprintf(&others, "\n  and %d more: %s uploads list", elsewhere-maxCandidates, process.Words())
 	}
 	if elsewhere > 0 {
 		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), process.Block(others.String()))
@@ -187,7 +187,11 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 	t := task{
 		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
 		do: func(ctx context.Context) (*upload.Result, error) {
-			return f.remove.uploader(c.uploader, own).Resume(ctx, id)
+			up, err := f.remove.uploader(c.uploader, own)
+			if err != nil {
+				return nil, err
+			}
+			return up.Resume(ctx, id)
 		},
 	}
 	if token.Spool != nil {
@@ -206,7 +210,7 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 }
 
 // takeOver gives a saved upload another source and returns the ID that it has then.
-func takeOver(ctx context.Context, c *connection, t *state.Token, source string) (string, error) {
+func takeOver(ctx context.Context, c *connection, t *state.Upload, source string) (string, error) {
 	// TakeOver makes no request, so it needs no credentials.
 	up, err := c.offline(c.endpoint)
 	if err != nil {

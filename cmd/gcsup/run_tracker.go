@@ -187,13 +187,13 @@ func (t *tracker) noteRun(run task, e upload.Event, now time.Time) {
 // announce prints a message about an event, if it is one that the user should know of.
 func (t *tracker) announce(file task, e upload.Event) {
 	switch e.Kind {
-	case upload.Held:
+	case upload.LeaseHeld:
 		if f := t.files.of(file.destination); !f.held {
 			f.held = true
 			t.console.Message("%s: %s (saved upload %s)", file.about(), heldText(e, t.lease), e.ID)
 		}
 	case upload.Resumed:
-		t.console.Message("resuming %s: %s are stored (saved upload %s)", file.about(), readable.Stored(result.ProgressOf(e).Committed, result.ProgressOf(e).Size), e.ID)
+		t.console.Message("resuming %s: %s committed (saved upload %s)", file.about(), readable.Committed(result.ProgressOf(e).Committed, result.ProgressOf(e).Size), e.ID)
 	case upload.Restarted:
 		t.console.Message("%s: starting over in a new session: %s", file.source, e.Cause)
 	case upload.Discarded:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"maps"
@@ -59,14 +60,16 @@ func scriptSameEncrypted(ts *testscript.TestScript, neg bool, args []string) {
 	misused(ts, neg, len(args) == 3, "same-encrypted gs://BUCKET/OBJECT FILE KEYFILE")
 	want, err := os.ReadFile(ts.MkAbs(args[1]))
 	ts.Check(err)
-	key, err := (&keyFlags{file: ts.MkAbs(args[2])}).read()
+	text, err := os.ReadFile(ts.MkAbs(args[2]))
+	ts.Check(err)
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	ts.Check(err)
 	o := officialObject(ts, args[0])
 	if r, err := o.NewReader(context.Background()); err == nil {
 		_ = r.Close()
 		ts.Fatalf("%s can be read without a key", args[0])
 	}
-	r, err := o.Key(key.Bytes()).NewReader(context.Background())
+	r, err := o.Key(key).NewReader(context.Background())
 	ts.Check(err)
 	defer r.Close()
 	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {

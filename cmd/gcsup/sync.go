@@ -15,7 +15,7 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/contenttype"
-	"gcsup/session"
+	"gcsup/internal/objectmeta"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
 	"gcsup/upload/tree"
@@ -108,15 +108,21 @@ func (m *maxDeleteFlag) Set(text string) (err error) {
 
 // check refuses contradictory flags, and returns the library's options.
 func (s *syncCommand) check(given *pflag.FlagSet, dir string) (upload.Options, error) {
+	compare := given.Lookup("skip-identical")
 	switch {
 	case s.deleteExcluded && !s.delete:
 		return upload.Options{}, exit.Usagef("--delete-excluded needs --delete")
+	case s.cp.batch.skipIdentical == skipOff && !cmdline.FromEnvironment(compare) && !cmdline.FromFile(compare):
+		return upload.Options{}, exit.Usagef("--skip-identical=off: sync uploads only what differs; to upload all files, run %s cp -r", process.Words())
 	case s.maxDelete.set && !s.delete:
 		return upload.Options{}, exit.Usagef("--max-delete needs --delete")
 	case dir == stdinName:
 		return upload.Options{}, exit.Usagef("DIR -: want a directory; to upload standard input, run %s cp -, and for a directory of that name, write ./-", process.Words())
 	case strings.HasPrefix(dir, urlPrefix):
 		return upload.Options{}, exit.Usagef("DIR %q: want a directory; to download or copy objects, run: gcloud storage rsync", dir)
+	}
+	if s.cp.batch.skipIdentical == skipOff { // it is there for cp -r
+		s.cp.batch.skipIdentical = skipByCRC32C
 	}
 	return s.cp.check(given, []string{dir})
 }
@@ -223,7 +229,7 @@ func (s *syncCommand) treeOptions(r *reporter, chosen *syncSelection) (tree.Opti
 
 // reserved returns the prefix of the saved uploads of --state, if they are in the bucket.
 func (s *syncCommand) reserved(bucket string) []string {
-	of, prefix, ok := session.SplitURL(s.cp.target.state.url)
+	of, prefix, ok := objectmeta.SplitURL(s.cp.target.state.url)
 	if !ok || of != bucket || strings.Trim(prefix, "/") == "" {
 		return nil // those at the top of a bucket are known by their names
 	}

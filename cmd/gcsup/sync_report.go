@@ -7,10 +7,12 @@ import (
 	"iter"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
@@ -152,7 +154,7 @@ var protectedText = map[mirror.Reason]string{
 // deletionText returns the text of the error of a deletion. The advice about uploads does not apply.
 func deletionText(err error) string {
 	text := exit.Text(err)
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Permission == session.PermissionDelete {
+	if failed, ok := errors.AsType[*session.Error](err); ok && decide.Permission(failed) == bucket.PermissionDelete {
 		text += "; the account needs storage.objects.delete"
 	}
 	return text

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
@@ -253,9 +253,9 @@ func (v *verifier) difference(res *upload.Result) error {
 	case d == upload.ChecksumMissing:
 		text = destination + " has no CRC32C to compare with; if it is encrypted with a customer-supplied key, give that with --encryption-key-file"
 	case o.Gzip:
-		text = fmt.Sprintf("%s is not what this version of the program compresses the file to (%d bytes, CRC32C %s)", destination, o.Size, chunk.EncodeCRC32C(o.CRC32C))
+		text = fmt.Sprintf("%s is not what this version of the program compresses the file to (%d bytes, CRC32C %s)", destination, o.Size, checksum.Encode(o.CRC32C))
 	default:
-		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, chunk.EncodeCRC32C(o.CRC32C))
+		text = fmt.Sprintf("%s has the same size, but another CRC32C (%s)", destination, checksum.Encode(o.CRC32C))
 	}
 	return exit.WithKind(errors.New(text), exit.ErrDiffers)
 }

@@ -24,7 +24,10 @@ func Backup(ctx context.Context, up *upload.Uploader, dir string, spec upload.Sp
 		return 0, 0, err
 	}
 	totals := &totals{report: progress}
-	up = up.With(upload.CallOptions{Observer: totals.observe})
+	up, err = up.With(upload.CallOptions{Observer: totals.observe})
+	if err != nil {
+		return 0, 0, err
+	}
 	opts := &upload.BatchOptions{
 		Skip:    upload.SkipSameTime,
 		Listing: &upload.Listing{Bucket: spec.Bucket, Prefix: spec.Object + "/"},

@@ -13,6 +13,14 @@ func Output(ctx context.Context, up *upload.Uploader, spec upload.Spec, name str
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
 	cmd := exec.CommandContext(ctx, name, args...)
+	waited := false
+	up, err := up.With(upload.CallOptions{Confirm: func(context.Context) error {
+		waited = true
+		return cmd.Wait()
+	}})
+	if err != nil {
+		return nil, err
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -20,11 +28,6 @@ func Output(ctx context.Context, up *upload.Uploader, spec upload.Spec, name str
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	waited := false
-	up = up.With(upload.CallOptions{Confirm: func(context.Context) error {
-		waited = true
-		return cmd.Wait()
-	}})
 	result, err := up.Reader(ctx, out, spec)
 	if !waited { // the upload failed before the command ended
 		kill()

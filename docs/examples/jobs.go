@@ -23,7 +23,7 @@ func Recover(ctx context.Context, up *upload.Uploader) (finished, deleted int, e
 		switch {
 		case err == nil:
 			finished++
-		case errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrNoToken):
+		case errors.Is(err, state.ErrInUse), errors.Is(err, state.ErrNotFound):
 			// Another process continues it, or has finished it.
 		default:
 			failed = append(failed, fmt.Errorf("upload %s of %s: %w", saved.ID, saved.Source(), err))

@@ -57,24 +57,24 @@ func dsn(path string, pragmas ...string) string {
 func (s *SQLiteStore) Close() error { return s.db.Close() }
 
 // Load implements state.Store.
-func (s *SQLiteStore) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *SQLiteStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	var data []byte
 	err := s.db.QueryRowContext(ctx, `SELECT token FROM uploads WHERE id = ?`, id).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
 	if err != nil {
 		return nil, err
 	}
 	t, err := state.Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token of %s has the ID %s", state.ErrCorruptToken, id, t.ID)
+		err = fmt.Errorf("%w: the token of %s has the ID %s", state.ErrCorrupt, id, t.ID)
 	}
 	return t, err
 }
 
 // Save implements state.Store.
-func (s *SQLiteStore) Save(ctx context.Context, t *state.Token) error {
+func (s *SQLiteStore) Save(ctx context.Context, t *state.Upload) error {
 	data, err := state.Encode(t)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *SQLiteStore) Delete(ctx context.Context, id string) error {
 // because removing it could remove the lock of the next process.
 func (s *SQLiteStore) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	if !state.ValidID(id) { // the ID is a part of a file name
-		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %q", state.ErrNotFound, id)
 	}
 	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, "locks", id), "busy_timeout(0)"))
 	if err != nil {

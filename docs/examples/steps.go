@@ -35,10 +35,6 @@ func Steps(ctx context.Context, client *session.Client, spec session.Spec, r io.
 				return nil, errors.Join(err, action.Err)
 			}
 		}
-		exchange := client
-		if action.Fresh { // idle connections may be broken
-			exchange = client.WithoutKeepAlive()
-		}
 		var reply session.Reply
 		switch action.Step {
 		case session.Begin:
@@ -59,20 +55,20 @@ func Steps(ctx context.Context, client *session.Client, spec session.Spec, r io.
 				if err != nil {
 					return nil, err
 				}
-				reply = exchange.Finalize(ctx, uri, rng, size, sum.Sum(), bytes.NewReader(tail))
+				reply = client.Finalize(ctx, uri, rng, size, sum.Sum(), bytes.NewReader(tail))
 			} else {
-				reply = exchange.Put(ctx, uri, rng, size, body)
+				reply = client.Put(ctx, uri, rng, size, body)
 			}
 			_ = body.Close()
 			if err := body.Err(); err != nil {
 				return nil, err
 			}
 		case session.Finish:
-			reply = exchange.Finalize(ctx, uri, chunk.Range{From: size, To: size}, size, sum.Sum(), nil)
+			reply = client.Finalize(ctx, uri, chunk.Range{From: size, To: size}, size, sum.Sum(), nil)
 		case session.Query:
-			reply = exchange.Query(ctx, uri)
+			reply = client.Query(ctx, uri)
 		case session.Check:
-			reply = exchange.Stat(ctx, spec)
+			reply = client.Stat(ctx, spec)
 			if o := reply.Object; o != nil {
 				reply.Ours = o.Size == size && o.CRC32C == sum.Sum()
 				reply.Older = o.Created.Before(opened)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/fakegcs/internal/ops"
 	"gcsup/fakegcs/internal/strictjson"
 )
 
@@ -25,7 +26,7 @@ type Fault struct {
 }
 
 // Match selects the requests of a fault. The zero value matches all but those on
-// fakegcs's own paths, [OpControl].
+// fakegcs's own paths.
 type Match struct {
 	Op     Op     `json:"op,omitempty"`
 	Method string `json:"method,omitempty"`
@@ -228,16 +229,16 @@ var effects = map[Effect]params{
 	EffectCanceled:      {},
 }
 
-var ops = map[Op]bool{
+var validOps = map[Op]bool{
 	"": true, OpStart: true, OpPut: true, OpFinalize: true, OpQuery: true, OpCancel: true, OpInsert: true, OpGet: true, OpRead: true,
-	OpList: true, OpDelete: true, OpPatch: true, OpCompose: true, OpRewrite: true, OpRestore: true, OpPartsStart: true, OpPartsPut: true,
-	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, OpPartsUploads: true, OpBucketInsert: true, OpBucketGet: true,
-	OpBucketList: true, OpBucketPatch: true, OpBucketDelete: true, OpBucketLayout: true, OpBucketPermissions: true,
-	OpNotificationInsert: true, OpNotificationGet: true, OpNotificationList: true, OpNotificationDelete: true, OpBatch: true,
-	OpMove: true, OpBucketLock: true, OpPolicyGet: true, OpPolicySet: true, OpACLList: true, OpACLGet: true, OpACLInsert: true, OpACLPatch: true,
-	OpACLDelete: true, OpHMACInsert: true, OpHMACGet: true, OpHMACList: true, OpHMACUpdate: true, OpHMACDelete: true, OpServiceAccount: true,
-	OpFolderInsert: true, OpFolderGet: true, OpFolderList: true, OpFolderDelete: true, OpManagedFolderInsert: true, OpManagedFolderGet: true,
-	OpManagedFolderList: true, OpManagedFolderDelete: true, OpManagedFolderPermissions: true,
+	OpList: true, OpDelete: true, OpPatch: true, OpCompose: true, ops.Rewrite: true, ops.Restore: true, OpPartsStart: true, OpPartsPut: true,
+	OpPartsComplete: true, OpPartsAbort: true, OpPartsList: true, ops.PartsUploads: true, ops.BucketInsert: true, OpBucketGet: true,
+	ops.BucketList: true, ops.BucketPatch: true, ops.BucketDelete: true, OpBucketLayout: true, OpBucketPermissions: true,
+	ops.NotificationInsert: true, ops.NotificationGet: true, OpNotificationList: true, ops.NotificationDelete: true, ops.Batch: true,
+	ops.Move: true, ops.BucketLock: true, ops.PolicyGet: true, ops.PolicySet: true, ops.ACLList: true, ops.ACLGet: true, ops.ACLInsert: true, ops.ACLPatch: true,
+	ops.ACLDelete: true, ops.HMACInsert: true, ops.HMACGet: true, ops.HMACList: true, ops.HMACUpdate: true, ops.HMACDelete: true, ops.ServiceAccount: true,
+	ops.FolderInsert: true, ops.FolderGet: true, ops.FolderList: true, OpFolderDelete: true, ops.ManagedFolderInsert: true, OpManagedFolderGet: true,
+	ops.ManagedFolderList: true, ops.ManagedFolderDelete: true, OpManagedFolderPermissions: true,
 }
 
 // Validate returns an error if f is not valid.
@@ -245,7 +246,7 @@ func (f Fault) Validate() error {
 	d := f.Do
 	p, known := effects[d.Effect]
 	switch {
-	case !ops[f.Match.Op]:
+	case !validOps[f.Match.Op]:
 		return fmt.Errorf("match.op: there is no operation %q", f.Match.Op)
 	case f.Match.From < 0 || f.Match.To < 0 || f.Match.To > 0 && f.Match.To <= f.Match.From:
 		return fmt.Errorf("match: the offsets from %d to %d are not a range", f.Match.From, f.Match.To)

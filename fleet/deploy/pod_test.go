@@ -90,8 +90,6 @@ func TestPod(t *testing.T) {
 			arg = "--nats=" + strings.Replace(at.URL, "://", "://"+at.Token+"@", 1)
 		case "--nats-ca", "--nats-cert", "--nats-key", "--nats-replicas":
 			continue
-		case "--name":
-			arg = "--name=pod-1"
 		case "--listen":
 			arg = "--listen=127.0.0.1:0"
 		case "--state":
@@ -132,7 +130,7 @@ func TestPod(t *testing.T) {
 		if err != nil || json.Unmarshal(out, &s) != nil {
 			return false
 		}
-		return slices.ContainsFunc(s.Workers, func(w struct{ Name string }) bool { return w.Name == "pod-1" })
+		return len(s.Workers) == 2 // with that of up
 	})
 	var health string
 	for line := range strings.Lines(worker.messages()) {

@@ -50,9 +50,9 @@ func compareMany(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 		args := slices.Concat([]string{"cp", "-r", "--quiet", "--jobs", fmt.Sprint(many.workers)}, flags, []string{tree, "gs://bench/t/"})
 		return benchrun.Way{Name: name, Server: server, Command: func(string, int) *exec.Cmd { return exec.Command(gcsup, args...) }}
 	}
-	numbers := []benchrun.Way{cp("auto", server, "--jobs=auto")}
+	numbers := []benchrun.Way{cp("auto", server, "--jobs=auto", "--skip-identical=off")}
 	for n := range strings.SplitSeq(many.fixed, ",") {
-		numbers = append(numbers, cp(n, server, "--jobs="+n))
+		numbers = append(numbers, cp(n, server, "--jobs="+n, "--skip-identical=off"))
 	}
 	first := cp("first", server, "--skip-identical=mtime")
 	usual := benchrun.Usual(float64(many.files), "file")
@@ -60,7 +60,7 @@ func compareMany(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	comparisons := []benchrun.Comparison{
 		{Name: "upload", Title: "uploaded" + together, Figures: usual, Ways: []benchrun.Way{
 			bare(server),
-			cp("gcsup", server),
+			cp("gcsup", server, "--skip-identical=off"),
 		}},
 		{Name: "jobs", Title: "uploaded with --jobs=auto and with fixed numbers", Figures: usual, Ways: numbers},
 		{Name: "again", Title: "uploaded before" + together, Figures: usual, Ways: []benchrun.Way{
@@ -73,7 +73,7 @@ func compareMany(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 		}},
 		{Name: "others", Title: "uploaded to a server that computes MD5s too" + together, Figures: usual, Ways: []benchrun.Way{
 			bare(md5),
-			cp("gcsup", md5),
+			cp("gcsup", md5, "--skip-identical=off"),
 			{Name: "rclone", Server: md5, Optional: true, Command: func(endpoint string, n int) *exec.Cmd {
 				c := exec.Command(many.rclone, "copy", "--transfers", fmt.Sprint(many.workers), "--checkers", fmt.Sprint(many.workers), tree, fmt.Sprint("bench:bench/r", n))
 				c.Env = []string{"RCLONE_CONFIG=" + os.DevNull, "RCLONE_CONFIG_BENCH_TYPE=google cloud storage", "RCLONE_CONFIG_BENCH_ANONYMOUS=true",

@@ -143,7 +143,7 @@ func fromSpool(_ context.Context, endpoint string) (uploadFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Spool: upload.InSpool(dir, 0)})
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Spool: &upload.Spool{Dir: dir}})
 	return readerFunc(up), err
 }
 

@@ -1,5 +1,5 @@
 // Package breaker decides which operations may retry requests to a service that is down.
-// [gcsup/backoff.Gate] describes the rules, and adds a lock and a timer. Package retrysim uses
+// [gcsup/backoff.Breaker] describes the rules, and adds a lock and a timer. Package retrysim uses
 // the same decisions in virtual time.
 package breaker
 
@@ -9,8 +9,8 @@ import (
 )
 
 // defaultThreshold is a compromise. If one request in ten fails at random, one
-// failure in ten thousand closes the breaker. If 32 uploads fail together, it
-// closes at once.
+// failure in ten thousand opens the breaker. If 32 uploads fail together, it
+// opens at once.
 const defaultThreshold = 5
 
 // A Breaker limits the retries of operations. The zero value admits all of them until
@@ -40,8 +40,8 @@ type Operation struct {
 	element  *list.Element // in Breaker.waiting; nil if the operation does not wait
 }
 
-// Closed reports whether retries are limited.
-func (b *Breaker) Closed() bool { return b.limit > 0 }
+// Open reports whether retries are limited.
+func (b *Breaker) Open() bool { return b.limit > 0 }
 
 // Failed records that a request of an operation failed. Threshold is how many must fail in a
 // row; 0 means the default. wait returns how long the next probe waits after a number of failed

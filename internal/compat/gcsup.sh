@@ -9,7 +9,7 @@ cp_to() { # SOURCE OBJECT
 }
 # list_saved: sets $saved to the IDs of the uploads that can be resumed.
 list_saved() {
-	"$gcsup" sessions list --json >"$work/saved" || fail "gcsup sessions list"
+	"$gcsup" uploads list --json >"$work/saved" || fail "gcsup uploads list"
 	saved=$(sed -n 's/.*"id":"\([^"]*\)".*/\1/p' "$work/saved")
 }
 none_saved() {
@@ -33,7 +33,7 @@ background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/killed
 kill_at 60000000
 release
 list_saved
-[ "$(grep -c . "$work/saved")" = 1 ] || fail "gcsup sessions list after a kill: $(cat "$work/saved")"
+[ "$(grep -c . "$work/saved")" = 1 ] || fail "gcsup uploads list after a kill: $(cat "$work/saved")"
 cp_to "$large" killed
 resumed "$large_size" 1
 same killed "$large"
@@ -56,8 +56,8 @@ background "$gcsup" cp --endpoint "$host" "$large" gs://bkt/canceled
 kill_at 60000000
 release
 list_saved
-limited "$gcsup" sessions cancel --endpoint "$host" "$saved" >"$work/cancel.log" 2>&1 || fail "gcsup sessions cancel: $(cat "$work/cancel.log")"
+limited "$gcsup" uploads cancel --endpoint "$host" "$saved" >"$work/cancel.log" 2>&1 || fail "gcsup uploads cancel: $(cat "$work/cancel.log")"
 none_saved
 [ "$(count cancel)" = 1 ] || fail "the service was not asked to cancel"
 absent canceled
-ok "gcsup cp, killed, then gcsup sessions cancel"
+ok "gcsup cp, killed, then gcsup uploads cancel"

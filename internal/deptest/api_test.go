@@ -96,17 +96,6 @@ func differs(a, b string) string {
 // writeAPI writes the exported declarations of a package, without bodies and comments.
 func writeAPI(out *bytes.Buffer, fset *token.FileSet, p *doc.Package) {
 	fmt.Fprintf(out, "\npackage %s\n\n", filepath.ToSlash(p.ImportPath))
-	values := func(list []*doc.Value) {
-		for _, v := range list {
-			for _, spec := range v.Decl.Specs {
-				for _, name := range spec.(*ast.ValueSpec).Names {
-					if name.IsExported() {
-						fmt.Fprintf(out, "%s %s\n", v.Decl.Tok, name)
-					}
-				}
-			}
-		}
-	}
 	declare := func(decl ast.Decl) {
 		var text bytes.Buffer
 		_ = (&printer.Config{Mode: printer.UseSpaces, Tabwidth: 4}).Fprint(&text, fset, decl) // a Buffer has no error
@@ -116,6 +105,16 @@ func writeAPI(out *bytes.Buffer, fset *token.FileSet, p *doc.Package) {
 			}
 		}
 		out.WriteByte('\n')
+	}
+	values := func(list []*doc.Value) {
+		for _, v := range list {
+			for _, spec := range v.Decl.Specs {
+				if spec := spec.(*ast.ValueSpec); v.Decl.Tok == token.VAR && spec.Type == nil {
+					spec.Values = nil // the value of a variable is not its type
+				}
+				declare(&ast.GenDecl{Tok: v.Decl.Tok, Specs: []ast.Spec{spec}})
+			}
+		}
 	}
 	funcs := func(list []*doc.Func) {
 		for _, f := range list {

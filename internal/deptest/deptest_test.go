@@ -13,41 +13,54 @@ import (
 // may import itself. session/internal/secret reveals session URIs: few rows have it.
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
-	"chunk":                       "internal/nolink",
-	"session":                     "backoff chunk session/internal/oneline session/internal/secret",
-	"session/bucket":              "chunk session",
+	"chunk":                       "internal/checksum internal/nolink internal/regular",
+	"session":                     "backoff chunk internal/checksum internal/lend internal/marks internal/objectmeta internal/ownconn session/internal/oneline session/internal/secret",
+	"internal/bucket":             "chunk internal/checksum internal/objectmeta session",
+	"internal/decide":             "backoff internal/breaker internal/bucket internal/multipart session",
+	"internal/marks":              "",
+	"internal/multipart":          "chunk internal/checksum internal/objectmeta session",
+	"internal/ownconn":            "",
+	"internal/storeretry":         "backoff",
+	"internal/objectmeta":         "chunk internal/checksum",
 	"session/internal/...":        "",
-	"session/state":               "backoff chunk session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
-	"session/state/bucketstore":   "backoff chunk session session/bucket session/state",
+	"session/internal/secrettest": "session session/internal/secret",
+	"session/state":               "backoff chunk internal/multipart session session/internal/oneline session/internal/secret github.com/gofrs/flock/... golang.org/x/sys/...",
+	"session/state/bucketstore":   "backoff chunk internal/bucket internal/checksum internal/storeretry session session/state",
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
-	"upload":                      "backoff chunk session session/bucket session/state upload/internal/... golang.org/x/sync/semaphore internal/grace",
+	"upload":                      "backoff chunk internal/bucket internal/decide internal/grace internal/objectmeta internal/sourcefile internal/storeretry session session/state upload/internal/... golang.org/x/sync/semaphore",
 	"internal/contenttype":        "",
-	"upload/errkind":              "chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
-	"upload/gcs":                  "backoff session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
+	"upload/gcs":                  "backoff internal/marks session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
-	"upload/internal/batch":       "backoff session session/bucket golang.org/x/sync/semaphore internal/grace", // no sources
-	"upload/internal/connections": "upload/internal/atrisk",                                                    // no files
+	"upload/internal/batch":       "backoff internal/bucket internal/decide internal/grace session golang.org/x/sync/semaphore", // no sources
+	"upload/internal/connections": "upload/internal/atrisk",                                                                     // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk session upload/internal/atrisk upload/internal/content upload/internal/netconn internal/grace", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk internal/bucket internal/checksum internal/decide internal/grace internal/lend internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
 	"upload/internal/netconn":     "",
-	"upload/internal/parts":       "chunk session session/bucket session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source internal/grace", // no batches
+	"upload/internal/parts":       "chunk internal/bucket internal/checksum internal/decide internal/grace internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source upload/internal/stream", // no batches
+	"internal/errkind":            "backoff chunk session session/state session/state/bucketstore upload upload/manifest upload/mirror upload/tree",
+	"upload/internal/stream":      "chunk internal/checksum internal/lend",
 	"upload/internal/runsort":     "",
-	"upload/internal/saved":       "chunk session session/state internal/grace",
-	"upload/internal/source":      "chunk session upload/internal/content",
-	"upload/internal/spool":       "chunk session session/state upload/internal/content",
-	"upload/manifest":             "chunk session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
-	"upload/mirror":               "session session/bucket session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
-	"upload/outbox":               "backoff chunk internal/nolink session session/state upload upload/errkind upload/manifest upload/internal/netconn github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
-	"upload/tree":                 "chunk upload upload/internal/runsort",
+	"upload/internal/saved":       "chunk internal/grace internal/sourcefile session session/state",
+	"upload/internal/source":      "chunk internal/checksum internal/sourcefile session upload/internal/content upload/internal/stream",
+	"upload/internal/spool":       "chunk internal/checksum session session/state upload/internal/content",
+	"upload/manifest":             "chunk internal/checksum internal/objectmeta internal/sourcefile session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
+	"upload/mirror":               "internal/bucket session session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
+	"upload/outbox":               "backoff chunk internal/decide internal/errkind internal/nolink internal/sourcefile session session/state upload upload/internal/batch upload/internal/netconn upload/manifest github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
+	"upload/tree":                 "chunk internal/sourcefile upload upload/internal/runsort",
 	"fakegcs/...":                 "", // only the standard library, like its command
 	"cmd/fakegcs":                 "internal/emulator",
 	"internal/emulator":           "fakegcs/... internal/cli/shell",
 	"internal/breaker":            "",
+	"internal/checksum":           "",
+	"internal/lend":               "",
 	"internal/nolink":             "",
+	"internal/pagecache":          "",
+	"internal/regular":            "",
+	"internal/sourcefile":         "chunk internal/nolink internal/pagecache internal/regular",
 	"internal/grace":              "",
-	"internal/cli/...":            "backoff chunk session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... golang.org/x/... go.yaml.in/yaml/v3 internal/grace",
+	"internal/cli/...":            "backoff chunk internal/bucket internal/checksum internal/decide internal/errkind internal/grace internal/multipart internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... go.yaml.in/yaml/v3 golang.org/x/...",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "internal/contenttype backoff chunk session/... upload/... fakegcs/... internal/cli/... internal/emulator internal/retrysim github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/... internal/grace",
+	"cmd/gcsup":                   "backoff chunk fakegcs/... internal/bucket internal/checksum internal/cli/... internal/contenttype internal/decide internal/emulator internal/grace internal/objectmeta internal/retrysim internal/sourcefile internal/storeretry session/... upload/... github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
 }
 
 // never lists what packages may not even link.

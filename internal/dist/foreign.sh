@@ -112,7 +112,7 @@ $gcsup cp "$(path large)" gs://bucket/large >"$top/second" 2>&1 || code=$?
 echo "ok   lock: $(tail -n 1 "$top/second")"
 kill -s KILL $client
 wait $client 2>/dev/null || true
-$gcsup sessions list
+$gcsup uploads list
 $gcsup resume --all --json >"$top/resumed"
 grep '"type":"result"' "$top/resumed" | grep '"status":"ok"' | grep -v '"resumed_from":0,' >/dev/null || { cat "$top/resumed"; fail "not resumed"; }
 same large large

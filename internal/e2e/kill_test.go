@@ -240,7 +240,7 @@ func (o *target) wait(c *child, m moment) bool {
 		if !until(c.Done(), time.Millisecond/2, func() bool {
 			for _, name := range o.stateFiles() {
 				if id, ok := strings.CutSuffix(name, ".lock"); ok {
-					temp = filepath.Join(o.state, "sessions", id+".tmp")
+					temp = filepath.Join(o.state, "uploads", id+".tmp")
 				}
 			}
 			return temp != ""
@@ -266,7 +266,7 @@ func (o *target) wait(c *child, m moment) bool {
 }
 
 func (o *target) stateFiles() []string {
-	f, err := os.Open(filepath.Join(o.state, "sessions"))
+	f, err := os.Open(filepath.Join(o.state, "uploads"))
 	if err != nil {
 		return nil
 	}

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload/outbox"
 )
@@ -197,7 +197,7 @@ func (s *boxScene) observe(r fakegcs.Request) {
 // object returns the object of a name.
 func (s *boxScene) object(name string) (object, bool) {
 	o, ok := s.srv.Object("demo", "in/"+name)
-	return object{Name: name, Size: o.Size, Generation: fmt.Sprint(o.Generation), CRC32C: chunk.EncodeCRC32C(uint32(o.CRC32C))}, ok
+	return object{Name: name, Size: o.Size, Generation: fmt.Sprint(o.Generation), CRC32C: checksum.Encode(uint32(o.CRC32C))}, ok
 }
 
 // produce makes one file in a random way.

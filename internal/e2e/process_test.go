@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
@@ -313,7 +313,7 @@ func source(t *testing.T, path string, size int64, seed uint64) []byte {
 }
 
 // sum returns the CRC32C of data as the service writes it.
-func sum(data []byte) string { return chunk.EncodeCRC32C(chunk.Update(0, data)) }
+func sum(data []byte) string { return checksum.Encode(checksum.Update(0, data)) }
 
 // until polls until a condition on another process is true. It returns false if
 // stop was closed first, or after three minutes.

@@ -95,7 +95,7 @@ func (e *emulator) interruptAt(t *testing.T, size int64, files int, part float64
 // committed returns how many bytes of the saved uploads in a state directory are committed.
 func (e *emulator) committed(t *testing.T, state string) (committed int64) {
 	t.Helper()
-	list := run(t, environment(), "sessions", "list", "--refresh", "--json", "--state-dir", state, "--endpoint", e.url)
+	list := run(t, environment(), "uploads", "list", "--refresh", "--json", "--state-dir", state, "--endpoint", e.url)
 	list.Wait()
 	for text := range strings.Lines(list.Stdout()) {
 		var saved struct{ Committed int64 }

@@ -152,7 +152,7 @@ func (s *scene) start(args ...string) *child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	send := []string{"-v", "--json", "--chunk-size=1MiB", "--max-wait=50ms"}
-	if args[0] == "sessions" {
+	if args[0] == "uploads" {
 		send = nil
 	}
 	args = append(append(args, send...), "--additional-headers=X-Secret="+header, "--state-dir="+s.state, "--endpoint="+s.ts.URL)
@@ -181,7 +181,7 @@ func (s *scene) interrupted() (token string) {
 	}
 	s.check(c)
 	s.gcs.ClearFaults()
-	return filepath.Join(s.state, "sessions", c.result().ID+".json")
+	return filepath.Join(s.state, "uploads", c.result().ID+".json")
 }
 
 // check searches the output, the files and the arguments of a process for
@@ -226,7 +226,7 @@ func (s *scene) check(c *child) {
 		if err != nil {
 			return err
 		}
-		// A damaged Token still has the secret.
+		// A damaged saved upload still has the secret.
 		if ext := filepath.Ext(path); ext != ".json" && ext != ".damaged" || info.Mode().Perm() != 0o600 {
 			search(fmt.Sprintf("%s, mode %04o", name, info.Mode().Perm()), string(data), uploads...)
 		}
@@ -247,7 +247,7 @@ func (s *scene) forget() {
 	s.mu.Unlock()
 }
 
-// spoil changes the bytes of a Token.
+// spoil changes the bytes of a saved upload.
 func (s *scene) spoil(token string, change func([]byte) []byte) {
 	s.t.Helper()
 	data, err := os.ReadFile(token)
@@ -259,24 +259,24 @@ func (s *scene) spoil(token string, change func([]byte) []byte) {
 	}
 }
 
-// plant changes the host in the session URI of a Token, and recomputes the
+// plant changes the host in the session URI of a saved upload, and recomputes the
 // digest, as any process that can write the file could do.
 func (s *scene) plant(token string) {
 	s.spoil(token, func(data []byte) []byte {
 		var e struct {
 			V      int             `json:"v"`
 			SHA256 string          `json:"sha256"`
-			Token  json.RawMessage `json:"token"`
+			Upload json.RawMessage `json:"upload"`
 		}
 		if err := json.Unmarshal(data, &e); err != nil {
 			s.t.Fatal(err)
 		}
 		old := `"session_uri":"` + s.ts.URL
-		if !strings.Contains(string(e.Token), old) {
-			s.t.Fatalf("no %s in the Token", old)
+		if !strings.Contains(string(e.Upload), old) {
+			s.t.Fatalf("no %s in the saved upload", old)
 		}
-		e.Token = json.RawMessage(strings.Replace(string(e.Token), old, `"session_uri":"http://`+s.elsewhere.Addr().String(), 1))
-		sum := sha256.Sum256(e.Token)
+		e.Upload = json.RawMessage(strings.Replace(string(e.Upload), old, `"session_uri":"http://`+s.elsewhere.Addr().String(), 1))
+		sum := sha256.Sum256(e.Upload)
 		e.SHA256 = hex.EncodeToString(sum[:])
 		out, err := json.Marshal(e)
 		if err != nil {
@@ -381,9 +381,9 @@ func TestSecrets(t *testing.T) {
 		{"a planted URI, cancel", func(s *scene) *child {
 			token := s.interrupted()
 			s.plant(token)
-			return s.start("sessions", "cancel", id(token))
+			return s.start("uploads", "cancel", id(token))
 		}, 78, ""},
-		{"a symlink in the Token's place", func(s *scene) *child {
+		{"a symlink in the saved upload's place", func(s *scene) *child {
 			token := s.interrupted()
 			if err := errors.Join(os.Rename(token, filepath.Join(s.state, "moved")), os.Symlink(filepath.Join(s.state, "moved"), token)); err != nil {
 				s.t.Fatal(err)
@@ -391,7 +391,7 @@ func TestSecrets(t *testing.T) {
 			s.forget() // the test itself has put it there
 			return s.cp()
 		}, 78, "insecure_permissions"},
-		{"a Token that the group can read", func(s *scene) *child {
+		{"a saved upload that the group can read", func(s *scene) *child {
 			token := s.interrupted()
 			if err := os.Chmod(token, 0o640); err != nil {
 				s.t.Fatal(err)

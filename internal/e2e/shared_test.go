@@ -247,7 +247,7 @@ func (r *sharedRun) run() {
 			break
 		}
 	}
-	list := run(r.t, environment(), r.shared(0, "sessions", "list")...)
+	list := run(r.t, environment(), r.shared(0, "uploads", "list")...)
 	if list.Wait() != 0 || list.Stdout() != "" || !strings.Contains(list.Stderr(), "no saved uploads") {
 		r.t.Errorf("uploads are left in the store: %s", list.output())
 	}

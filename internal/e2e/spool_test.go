@@ -213,7 +213,7 @@ func (s *stream) left() (names []string) {
 // saved returns the ID of the saved upload, or "".
 func (s *stream) saved() string {
 	s.t.Helper()
-	c := s.gcsup(nil, "sessions", "list")
+	c := s.gcsup(nil, "uploads", "list")
 	c.Wait()
 	var u struct{ ID string }
 	if out := c.Stdout(); out != "" && json.Unmarshal([]byte(out), &u) != nil {
@@ -262,7 +262,7 @@ func (s *stream) check(first *child) (made bool) {
 	if !made && (recorded || first.Wait() == 0) {
 		s.t.Errorf("%s does not exist, although its end was recorded (%v) or its process succeeded: %s", s.name, recorded, first.output())
 	}
-	prune := s.gcsup(nil, "sessions", "prune")
+	prune := s.gcsup(nil, "uploads", "prune")
 	if prune.Wait() != 0 {
 		s.t.Errorf("prune: %s", prune.output())
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
+	"gcsup/session/state"
 )
 
 var (
@@ -26,7 +28,8 @@ var (
 const treeJobs = 8
 
 // TestManifestSurvivesKills uploads a tree with --manifest, and kills the process with SIGKILL at seeded moments. It
-// checks that a file is sent again only if it was in flight at a kill.
+// checks that a file is sent again only if it was in flight at a kill, and committed bytes only if the upload had ended,
+// and was no longer saved, when a kill prevented its record.
 //
 //	go test ./internal/e2e -run ManifestSurvivesKills -tree-files 50000 -tree-kills 20 -kill-seed 7 -v
 func TestManifestSurvivesKills(t *testing.T) {
@@ -34,12 +37,12 @@ func TestManifestSurvivesKills(t *testing.T) {
 	dir := t.TempDir()
 	u := &treeUpload{
 		emulator: startEmulator(t), random: seeded(t, *killSeed), root: filepath.Join(dir, "tree"), manifest: filepath.Join(dir, "run.jsonl"),
-		files: map[string]string{}, recorded: map[string]time.Time{},
+		state: filepath.Join(dir, "state"), files: map[string]string{}, recorded: map[string]time.Time{}, saved: map[string]time.Time{},
 	}
 	u.makeFiles(*treeFiles, testsize.Full(2, 1)+*treeFiles/10000)
 	begin := func() *child {
 		return run(t, environment(), "cp", "-r", "--quiet", "--jobs", fmt.Sprint(treeJobs), "--manifest", u.manifest,
-			"--state-dir", filepath.Join(dir, "state"), "--endpoint", u.url, "--chunk-size", "1MiB", u.root+"/.", "gs://demo")
+			"--state-dir", u.state, "--endpoint", u.url, "--chunk-size", "1MiB", u.root+"/.", "gs://demo")
 	}
 	for u.kills < *treeKills && u.kill(begin()) {
 		u.kills++
@@ -63,10 +66,12 @@ type treeUpload struct {
 	random   chance
 	root     string
 	manifest string
+	state    string
 	files    map[string]string // the paths, by their names below root, which are those of the objects
 
 	kills, torn int
 	recorded    map[string]time.Time // by object: when its record was found in the manifest
+	saved       map[string]time.Time // by object: after the last kill that left a saved upload
 }
 
 // makeFiles makes the files of the tree. A small file has up to 2 KiB, a large one more than 8 MiB.
@@ -106,6 +111,7 @@ func (u *treeUpload) kill(c *child) bool {
 		u.t.Fatal(c.output())
 	}
 	u.readManifest()
+	u.readSaved()
 	return killed
 }
 
@@ -140,6 +146,27 @@ func (u *treeUpload) readManifest() {
 	}
 }
 
+// readSaved notes the objects of the saved uploads.
+func (u *treeUpload) readSaved() {
+	u.t.Helper()
+	store, err := state.OpenDir(u.state)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer store.Close()
+	ids, err := store.List(u.t.Context())
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	for _, id := range ids {
+		saved, err := store.Load(u.t.Context(), id)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		u.saved[saved.Spec.Object] = time.Now()
+	}
+}
+
 // checkRequests checks that only files in flight were sent twice.
 func (u *treeUpload) checkRequests() {
 	u.t.Helper()
@@ -167,12 +194,25 @@ func (u *treeUpload) checkRequests() {
 			}
 		}
 		again += max(sent-1, 0)
-		if l := account(u.t, requests, nil); l.again > 0 {
-			u.t.Errorf("%s: %d committed bytes were sent again", name, l.again)
+		for _, upload := range u.uploads(name, requests) {
+			if l := account(u.t, upload, nil); l.again > 0 {
+				u.t.Errorf("%s: %d committed bytes were sent again", name, l.again)
+			}
 		}
 	}
 	u.t.Logf("%d files, %d kills, %d torn last lines; %d files were sent twice, at most %d were in flight", len(u.files), u.kills, u.torn, again, u.kills*treeJobs)
 	if again > u.kills*treeJobs {
 		u.t.Errorf("%d files were sent twice after %d kills, want at most %d for each", again, u.kills, treeJobs)
 	}
+}
+
+// uploads divides the requests for an object after each one that made it, unless a later kill left a saved upload.
+func (u *treeUpload) uploads(name string, requests []fakegcs.Request) (uploads [][]fakegcs.Request) {
+	begin := 0
+	for i, r := range requests {
+		if r.Op == faults.OpFinalize && r.Status == http.StatusOK && u.saved[name].Before(r.Time.Add(r.Elapsed)) {
+			uploads, begin = append(uploads, requests[begin:i+1]), i+1
+		}
+	}
+	return append(uploads, requests[begin:])
 }

@@ -34,6 +34,9 @@ const (
 	// Look is how long the command looks whether an upload is still saved, so that it prints how to continue.
 	Look = time.Second
 
+	// Command is how long the program whose output is uploaded may take to end before it is killed.
+	Command = 2 * time.Second
+
 	// Flush is how long a reader that still reads may take for the last lines.
 	Flush = 200 * time.Millisecond
 

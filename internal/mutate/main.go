@@ -21,7 +21,7 @@ func main() {
 	n := flag.Int("n", 200, "the number of mutants")
 	from := flag.Int("from", 1, "the first mutant, to continue an interrupted run")
 	seed := flag.Uint64("seed", 1, "selects the mutants")
-	tests := flag.String("tests", "session upload", "the packages whose tests run, in this order")
+	tests := flag.String("tests", "session internal/decide upload", "the packages whose tests run, in this order")
 	flag.Parse()
 	if err := run(flag.Args(), strings.Fields(*tests), *seed, *from, *n); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)

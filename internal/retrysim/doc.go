@@ -1,7 +1,7 @@
 // Package retrysim simulates many clients that retry requests to one server. It
 // shows the effect of a retry policy on a service that was down. Time is
 // virtual. The policies are those of package backoff: the simulation calls
-// their Delay. The gate makes the decisions of backoff.Gate with the same code.
+// their Delay. The gate makes the decisions of backoff.Breaker with the same code.
 //
 // [Lookup] returns a scenario. [Run] simulates it once per policy.
 // [WriteTable], [WriteJSON] and [WriteSVG] write the results. The same

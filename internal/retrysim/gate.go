@@ -7,7 +7,7 @@ import (
 	"gcsup/internal/breaker"
 )
 
-// gate is a backoff.Gate in virtual time.
+// gate is a backoff.Breaker in virtual time.
 type gate struct {
 	breaker breaker.Breaker
 	tick    time.Time // when a queued event admits clients; zero if there is none
@@ -16,7 +16,7 @@ type gate struct {
 // defaultMaximum is the default of backoff.Policy.Maximum.
 const defaultMaximum = 32 * time.Second
 
-// enter has c wait until the gate admits its retry.
+// enter has c wait until the breaker admits its retry.
 func (r *run) enter(c client) {
 	c.gate.breaker.Wait(c.operation, cmp.Or(r.policy.Maximum, defaultMaximum), func() {
 		r.after(r.scenario.reply, func() { r.request(c) })

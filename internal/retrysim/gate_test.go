@@ -12,7 +12,7 @@ import (
 	"gcsup/internal/testsize"
 )
 
-// TestGateModel compares the times of the requests of clients at a backoff.Gate
+// TestGateModel compares the times of the requests of clients at a backoff.Breaker
 // with those of the simulation.
 func TestGateModel(t *testing.T) {
 	if testing.Short() {
@@ -43,14 +43,14 @@ func TestGateModel(t *testing.T) {
 				}
 				want := realGate(t, s, policy, seed)
 				if !slices.Equal(got.Load, want) {
-					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the gate\n%v", name, seed, s, got.Load, want)
+					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the breaker\n%v", name, seed, s, got.Load, want)
 				}
 			}
 		}
 	}
 }
 
-// realGate runs a scenario with goroutines and a backoff.Gate, and returns the
+// realGate runs a scenario with goroutines and a backoff.Breaker, and returns the
 // load in each second.
 func realGate(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (load []Second) {
 	synctest.Test(t, func(t *testing.T) {
@@ -69,14 +69,14 @@ func realGate(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (loa
 			load[now/time.Second].Served += served
 			return served > 0
 		}
-		var shared backoff.Gate
+		var shared backoff.Breaker
 		random := rand.New(rand.NewPCG(seed, 0))
 		var wg sync.WaitGroup
 		for range s.Clients {
 			first := time.Duration(random.Int64N(int64(s.spread)))
 			wg.Go(func() {
 				time.Sleep(first)
-				w := backoff.Waiter{Gate: &shared, Policy: policy, Budget: backoff.Budget{For: 24 * time.Hour}}
+				w := backoff.Waiter{Breaker: &shared, Policy: policy, Budget: backoff.Budget{For: 24 * time.Hour}}
 				defer w.Close()
 				for left := s.parts; left > 0; {
 					if request() {

@@ -11,7 +11,7 @@ import (
 
 // A Result is the result of one policy.
 type Result struct {
-	Policy   string   `json:"policy"` // with the suffix "+gate" if clients shared gates, "+fleet" if groups heard of each other too
+	Policy   string   `json:"policy"` // with the suffix "+gate" if clients shared gates
 	Requests int64    `json:"requests"`
 	Wasted   int64    `json:"wasted"`            // requests that were not served
 	Peak     int64    `json:"peak_per_s"`        // most requests in a second in which the server was up

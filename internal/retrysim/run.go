@@ -23,9 +23,8 @@ const (
 
 // What the clients of a group share, as a suffix of the name of the policy.
 const (
-	nothing     = ""
-	sharedGate  = "+gate"
-	sharedFleet = "+fleet"
+	nothing    = ""
+	sharedGate = "+gate"
 )
 
 // Run simulates the scenario once for each of the policies, and returns the
@@ -40,9 +39,6 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 	shares := []string{nothing}
 	if s.group > 0 {
 		shares = append(shares, sharedGate)
-	}
-	if s.fleet {
-		shares = append(shares, sharedFleet)
 	}
 	var runs []*run
 	for _, policy := range policies {
@@ -76,7 +72,6 @@ type run struct {
 	limit    int // of events, maxEvents
 	random   *rand.Rand
 	service  service
-	fleet    *fleet // nil if the groups are independent
 
 	queue  queue
 	now    int64 // ns
@@ -91,8 +86,7 @@ type client struct {
 	tries     int                // refused requests since the last served one
 	left      int                // parts that are not served yet
 	gate      *gate              // nil without gates
-	operation *breaker.Operation // at the gate
-	worker    *worker            // nil without a fleet
+	operation *breaker.Operation // at the breaker
 	pacer     pacer              // nil if the client makes its requests at once
 }
 
@@ -118,7 +112,7 @@ func newRun(s Scenario, name, shared string, seed uint64) (*run, error) {
 		result:   Result{Policy: name + shared},
 	}
 	if name == "bidmanager" {
-		r.tries = backoff.Tries(0)
+		r.tries = backoff.Retries(0)
 	}
 	if s.service != nil {
 		r.service = s.service(r.random)
@@ -162,9 +156,6 @@ func (r *run) begin() {
 		r.at(0, func() { r.try(client{count: int64(s.Clients), left: s.parts}) })
 		return
 	}
-	if r.shared == sharedFleet {
-		r.fleet = newFleet(s)
-	}
 	var shared *gate
 	for i := range s.Clients {
 		c := client{count: 1, left: s.parts}
@@ -173,9 +164,6 @@ func (r *run) begin() {
 				shared = new(gate)
 			}
 			c.gate, c.operation = shared, new(breaker.Operation)
-		}
-		if r.fleet != nil {
-			c.worker = r.fleet.workers[i/s.group]
 		}
 		first := int64(0)
 		if s.spread > 0 {
@@ -187,11 +175,6 @@ func (r *run) begin() {
 			r.at(first, func() { r.try(c) })
 		}
 	}
-	if r.fleet != nil {
-		for _, w := range r.fleet.workers {
-			r.at(r.random.Int64N(int64(r.fleet.interval)), func() { r.beat(w) })
-		}
-	}
 }
 
 // try makes the request of c, or has it wait for its gate or pacer.
@@ -199,7 +182,7 @@ func (r *run) try(c client) {
 	switch {
 	case c.pacer != nil:
 		c.pacer.retry(c)
-	case c.gate != nil && c.tries > 0 && c.gate.breaker.Closed():
+	case c.gate != nil && c.tries > 0 && c.gate.breaker.Open():
 		r.enter(c)
 	default:
 		r.request(c)
@@ -207,11 +190,6 @@ func (r *run) try(c client) {
 }
 
 func (r *run) request(c client) {
-	if c.worker != nil && c.worker.held {
-		c.worker.postpone(c, r.time())
-		r.admit(c.gate)
-		return
-	}
 	served := r.service.admit(r.now, c.count)
 	r.count(c.count, served)
 	if r.scenario.service != nil {
@@ -252,12 +230,6 @@ func (r *run) served(c client, count int64) {
 	}
 	c.count, c.tries = count, 0
 	c.left--
-	if w := c.worker; w != nil {
-		w.row, w.last = 0, r.now
-		if c.left == 0 {
-			w.left--
-		}
-	}
 	if c.left > 0 {
 		r.after(r.scenario.pause, func() { r.try(c) })
 		return
@@ -275,15 +247,12 @@ func (r *run) refused(c client, count int64) {
 	c.count = count
 	c.tries++
 	stops := r.tries > 0 && c.tries > r.tries
-	if c.worker != nil {
-		c.worker.row++
-	}
 	if c.pacer != nil {
 		c.pacer.answered(false)
 	}
 	switch {
 	case c.gate != nil:
-		random := r.random.Float64() // for the wait and the gate, as in backoff.Waiter
+		random := r.random.Float64() // for the wait and the breaker, as in backoff.Waiter
 		c.gate.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 		if stops {
 			c.gate.breaker.Leave(c.operation, r.time())

@@ -33,7 +33,6 @@ type Scenario struct {
 	pause   time.Duration // time between two parts
 	group   int           // number of clients that share a gate; each policy runs with and without gates
 	reply   time.Duration // duration of a retry that a gate admits, and of each request to service
-	fleet   bool          // each policy also runs with groups that are the workers of a gcsup-fleet
 
 	// The simulations of docs/backoff.md, which are tests, set these.
 	service func(random *rand.Rand) service // instead of the server; its replies take time
@@ -70,11 +69,6 @@ func Scenarios() []Scenario {
 			Name:    "processes",
 			About:   "as herd, in processes of 32 clients each, without and with a gate per process",
 			Clients: 3200, Capacity: 400, Outage: time.Minute, parts: 1, group: 32, reply: 100 * time.Millisecond,
-		},
-		{
-			Name:    "fleet",
-			About:   "as herd, in workers of 4 uploads each, without a gate, with one per worker, and with that of a fleet",
-			Clients: 1000, Capacity: 100, Outage: time.Minute, parts: 1, group: 4, reply: 100 * time.Millisecond, fleet: true,
 		},
 	}
 }

@@ -26,12 +26,12 @@ func (d powerDisk) images(look func(map[string][]byte)) {
 	d.Images(func(after *powerdisk.Disk) { look(after.Files()) })
 }
 
-func crashToken(t *testing.T, committed int64) []byte {
+func crashUpload(t *testing.T, committed int64) []byte {
 	t.Helper()
-	data, err := Encode(&Token{
+	data, err := Encode(&Upload{
 		ID: "id", Spec: session.Spec{Bucket: "bucket", Object: "object"}, SourcePath: "/source", Source: chunk.Identity{Size: 1 << 40},
 		Session: Session{
-			URI:       secret.NewURI(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?upload_id=x"),
+			URI:       session.URI(secret.New(session.DefaultEndpoint + "/upload/storage/v1/b/bucket/o?upload_id=x")),
 			Created:   time.Unix(1, 0),
 			Committed: committed, HighWater: committed,
 		},
@@ -46,10 +46,10 @@ const crashName, crashTemp = "id" + tokenSuffix, "id" + tempSuffix
 
 // TestPowerLoss simulates a power loss after every operation of a Save, with
 // every subset of the unsynced changes. It checks that the disk has the old
-// Token or the new one, and the new one after Save has returned. Then it checks
+// saved upload or the new one, and the new one after Save has returned. Then it checks
 // the next Save on the remaining files in the same way.
 func TestPowerLoss(t *testing.T) {
-	older, newer, newest := crashToken(t, 1), crashToken(t, 2), crashToken(t, 3)
+	older, newer, newest := crashUpload(t, 1), crashUpload(t, 2), crashUpload(t, 3)
 	images := 0
 	// save runs a Save on an image, with a power loss after every operation.
 	save := func(image map[string][]byte, data []byte, allowed [][]byte, look func(map[string][]byte)) {
@@ -64,7 +64,7 @@ func TestPowerLoss(t *testing.T) {
 						return
 					}
 				}
-				t.Errorf("after operation %d: %d bytes, want the old Token or the new one: %.40q", d.Ops(), len(got), got)
+				t.Errorf("after operation %d: %d bytes, want the old Upload or the new one: %.40q", d.Ops(), len(got), got)
 			})
 		}
 		d.After = func() { check(allowed) }
@@ -75,9 +75,9 @@ func TestPowerLoss(t *testing.T) {
 	}
 	for name, image := range map[string]map[string][]byte{
 		"nothing there":                        {},
-		"an old Token":                         {crashName: older},
+		"an old Upload":                        {crashName: older},
 		"what a crash left":                    {crashName: older, crashTemp: newest[:100]},
-		"what a crash left, and no Token":      {crashTemp: {}},
+		"what a crash left, and no Upload":     {crashTemp: {}},
 		"what a crash left, longer than it is": {crashName: older, crashTemp: append(bytes.Clone(newest), newest...)},
 	} {
 		before := images
@@ -91,7 +91,7 @@ func TestPowerLoss(t *testing.T) {
 
 // TestPowerDiskLosesWhatIsNotSynced checks that powerDisk can lose changes.
 func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
-	older, newer := crashToken(t, 1), crashToken(t, 2)
+	older, newer := crashUpload(t, 1), crashUpload(t, 2)
 	for name, careless := range map[string]func(d powerDisk){
 		"no sync of the file": func(d powerDisk) {
 			f, _ := d.create(crashTemp)
@@ -126,10 +126,10 @@ func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
 	}
 }
 
-// TestPowerLossInDelete checks that the Token is complete or absent after a
+// TestPowerLossInDelete checks that the saved upload is complete or absent after a
 // power loss in Delete, and absent after Delete has returned.
 func TestPowerLossInDelete(t *testing.T) {
-	older := crashToken(t, 1)
+	older := crashUpload(t, 1)
 	d := newPowerDisk(map[string][]byte{crashName: older, crashTemp: older[:10]})
 	d.After = func() {
 		d.images(func(image map[string][]byte) {
@@ -149,10 +149,10 @@ func TestPowerLossInDelete(t *testing.T) {
 }
 
 // TestDiskErrors makes each operation of a Save and a Delete fail. It checks
-// that the error is returned, the old Token stays, and no temporary file is
+// that the error is returned, the old saved upload stays, and no temporary file is
 // left.
 func TestDiskErrors(t *testing.T) {
-	older, newer := crashToken(t, 1), crashToken(t, 2)
+	older, newer := crashUpload(t, 1), crashUpload(t, 2)
 	image := map[string][]byte{crashName: older, crashTemp: older[:10]}
 	count := func(do func(powerDisk) error) int {
 		d := newPowerDisk(image)

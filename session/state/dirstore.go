@@ -21,7 +21,7 @@ const (
 	lockSuffix    = ".lock"
 	damagedSuffix = ".damaged"
 
-	tokenLimit = 16 << 20 // a Token has about 1 KiB, plus 40 bytes for each 32 MiB in flight
+	tokenLimit = 16 << 20 // a saved upload has about 1 KiB, plus 40 bytes for each 32 MiB in flight
 )
 
 // Dir is a [Store] in a directory, with one file per upload of mode 0600. It
@@ -111,28 +111,28 @@ func (d *Dir) check(id string) error {
 	case d.root == nil:
 		return errNotOpen
 	case !ValidID(id):
-		return fmt.Errorf("%w: %q", ErrNoToken, id)
+		return fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
 	return nil
 }
 
-// Load reads a Token. It changes nothing. If the Token is damaged, the error
-// wraps [ErrCorruptToken], and the file stays until [Dir.SetAside] is called.
-func (d *Dir) Load(_ context.Context, id string) (*Token, error) {
+// Load reads a saved upload. It changes nothing. If the saved upload is damaged, the error
+// wraps [ErrCorrupt], and the file stays until [Dir.SetAside] is called.
+func (d *Dir) Load(_ context.Context, id string) (*Upload, error) {
 	if err := d.check(id); err != nil {
 		return nil, err
 	}
 	name := id + tokenSuffix
 	data, err := d.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
 	if err != nil {
 		return nil, err
 	}
 	t, err := Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token has the ID of another upload", ErrCorruptToken)
+		err = fmt.Errorf("%w: it has the ID of another upload", ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, filepath.Join(d.root.Name(), name))
@@ -148,8 +148,8 @@ func (d *Dir) lockWrites(id string) (unlock func()) {
 	return m.Unlock
 }
 
-// SetAside renames a damaged Token to ID.damaged and keeps it for a week. The
-// caller must hold the lock of the upload. It is no error if there is no Token.
+// SetAside renames a damaged saved upload to ID.damaged and keeps it for a week. The
+// caller must hold the lock of the upload. It is no error if there is no saved upload.
 func (d *Dir) SetAside(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (d *Dir) SetAside(_ context.Context, id string) error {
 	return nil
 }
 
-// sweep removes damaged Tokens, and those that a killed process did not finish to
+// sweep removes damaged saved uploads, and those that a killed process did not finish to
 // save, if the file is older than a week. They have a secret, and their session has
 // expired. A file of a process that runs is kept, even if the clock jumped or the
 // process was suspended. sweep ignores errors.
@@ -193,7 +193,7 @@ func (d *Dir) sweep(now time.Time) {
 }
 
 // old reports whether a file is older than a week and, if it is temporary, begins like
-// a Token. The directory may also have temporary files of other programs.
+// a saved upload. The directory may also have temporary files of other programs.
 func (d *Dir) old(name string, temporary bool, now time.Time) bool {
 	info, err := d.regular(name)
 	if err != nil || now.Sub(info.ModTime()) <= lifetime {
@@ -207,9 +207,9 @@ func (d *Dir) old(name string, temporary bool, now time.Time) bool {
 		return false
 	}
 	defer f.Close()
-	begin := make([]byte, len(tokenBegin))
+	begin := make([]byte, len(beginning))
 	_, err = io.ReadFull(f, begin)
-	return err == nil && string(begin) == tokenBegin
+	return err == nil && string(begin) == beginning
 }
 
 func (d *Dir) read(name string) ([]byte, error) {
@@ -267,9 +267,9 @@ func (d *Dir) open(name string) (*os.File, fs.FileInfo, error) {
 	return nil, nil, fmt.Errorf("%w: %s keeps changing; remove it", ErrInsecurePermissions, filepath.Join(d.root.Name(), name))
 }
 
-// Save writes the Token durably. When it returns nil, the Token survives a
+// Save writes the saved upload durably. When it returns nil, the saved upload survives a
 // power loss.
-func (d *Dir) Save(_ context.Context, t *Token) error {
+func (d *Dir) Save(_ context.Context, t *Upload) error {
 	switch {
 	case d.root == nil:
 		return errNotOpen
@@ -371,7 +371,7 @@ func (d *Dir) List(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Delete removes a Token. It is no error if there is no Token.
+// Delete removes a saved upload. It is no error if there is no saved upload.
 func (d *Dir) Delete(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err

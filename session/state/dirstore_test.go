@@ -18,7 +18,7 @@ import (
 
 // newDir returns the path of a state directory that does not exist yet. It is
 // not t.TempDir, whose mode depends on the umask of the user.
-func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "sessions") }
+func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "uploads") }
 
 func openDir(t *testing.T, path string) *state.Dir {
 	t.Helper()
@@ -30,15 +30,15 @@ func openDir(t *testing.T, path string) *state.Dir {
 	return d
 }
 
-// saved returns a store with one Token, and the path of its file.
-func saved(t *testing.T) (*state.Dir, *state.Token, string) {
+// oneSaved returns a store with one saved upload, and the path of its file.
+func oneSaved(t *testing.T) (*state.Dir, *state.Upload, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "state", "sessions")
-	d, token := openDir(t, path), sample(t)
-	if err := d.Save(t.Context(), token); err != nil {
+	path := filepath.Join(t.TempDir(), "state", "uploads")
+	d, saved := openDir(t, path), sample(t)
+	if err := d.Save(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
-	return d, token, filepath.Join(path, token.ID+".json")
+	return d, saved, filepath.Join(path, saved.ID+".json")
 }
 
 func files(t *testing.T, dir string) []string {
@@ -57,29 +57,29 @@ func files(t *testing.T, dir string) []string {
 // TestDirIDs checks that an ID, which is the name of a file, cannot name a file
 // outside the directory.
 func TestDirIDs(t *testing.T) {
-	d, token, _ := saved(t)
+	d, saved, _ := oneSaved(t)
 	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a.json", "a b", "ä", "a\x00", strings.Repeat("x", 65)} {
-		if _, err := d.Load(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Load(%q): %v, want ErrNoToken", id, err)
+		if _, err := d.Load(t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Load(%q): %v, want ErrNotFound", id, err)
 		}
-		if err := d.Delete(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Delete(%q): %v, want ErrNoToken", id, err)
+		if err := d.Delete(t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Delete(%q): %v, want ErrNotFound", id, err)
 		}
-		if _, err := d.Lock(t.Context(), id); !errors.Is(err, state.ErrNoToken) {
-			t.Errorf("Lock(%q): %v, want ErrNoToken", id, err)
+		if _, err := d.Lock(t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("Lock(%q): %v, want ErrNotFound", id, err)
 		}
-		token.ID = id
-		if err := d.Save(t.Context(), token); err == nil {
+		saved.ID = id
+		if err := d.Save(t.Context(), saved); err == nil {
 			t.Errorf("Save(%q) = nil error", id)
 		}
 	}
-	token.ID = strings.Repeat("x", 64)
-	if err := d.Save(t.Context(), token); err != nil {
+	saved.ID = strings.Repeat("x", 64)
+	if err := d.Save(t.Context(), saved); err != nil {
 		t.Errorf("Save of a long id: %v", err)
 	}
 }
 
-// TestLoadChangesNothing checks that Load does not change a damaged Token or
+// TestLoadChangesNothing checks that Load does not change a damaged saved upload or
 // one of a newer program. Without the lock, a damaged file may already have
 // been replaced by a valid one.
 func TestLoadChangesNothing(t *testing.T) {
@@ -88,14 +88,14 @@ func TestLoadChangesNothing(t *testing.T) {
 		damage func([]byte) []byte
 		want   error
 	}{
-		"empty":                      {func([]byte) []byte { return nil }, state.ErrCorruptToken},
-		"cut":                        {func(b []byte) []byte { return b[:len(b)/2] }, state.ErrCorruptToken},
-		"a bit":                      {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, state.ErrCorruptToken},
-		"zeros":                      {func(b []byte) []byte { clear(b); return b }, state.ErrCorruptToken},
-		"a newer version":            {newer, state.ErrTokenVersion},
-		"a field of a newer version": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, state.ErrTokenVersion},
+		"empty":                      {func([]byte) []byte { return nil }, state.ErrCorrupt},
+		"cut":                        {func(b []byte) []byte { return b[:len(b)/2] }, state.ErrCorrupt},
+		"a bit":                      {func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, state.ErrCorrupt},
+		"zeros":                      {func(b []byte) []byte { clear(b); return b }, state.ErrCorrupt},
+		"a newer version":            {newer, state.ErrVersion},
+		"a field of a newer version": {func([]byte) []byte { return encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }) }, state.ErrVersion},
 	} {
-		d, token, path := saved(t)
+		d, saved, path := oneSaved(t)
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestLoadChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			_, err = d.Load(t.Context(), token.ID)
+			_, err = d.Load(t.Context(), saved.ID)
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), path) || secrettest.In(err.Error()) {
 				t.Errorf("%s: Load: %v, want %v with %s", name, err, c.want, path)
 			}
@@ -113,21 +113,21 @@ func TestLoadChangesNothing(t *testing.T) {
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%s: the file changed to %q, %v", name, got, err)
 		}
-		if ids, err := d.List(t.Context()); err != nil || !slices.Equal(ids, []string{token.ID}) {
+		if ids, err := d.List(t.Context()); err != nil || !slices.Equal(ids, []string{saved.ID}) {
 			t.Errorf("%s: List() = %v, %v, want it still", name, ids, err)
 		}
 	}
 }
 
-// TestSetAside checks that a damaged Token is kept under another name, and that
+// TestSetAside checks that a damaged saved upload is kept under another name, and that
 // the upload can start over.
 func TestSetAside(t *testing.T) {
-	d, token, path := saved(t)
+	d, saved, path := oneSaved(t)
 	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second call has nothing to do
-		if err := state.SetAside(t.Context(), d, token.ID); err != nil {
+		if err := state.SetAside(t.Context(), d, saved.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,25 +135,25 @@ func TestSetAside(t *testing.T) {
 	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "damaged" {
 		t.Errorf("kept %q, %v", kept, err)
 	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrNoToken) {
-		t.Errorf("Load: %v, want ErrNoToken", err)
+	if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("Load: %v, want ErrNotFound", err)
 	}
-	if err := d.Save(t.Context(), token); err != nil {
+	if err := d.Save(t.Context(), saved); err != nil {
 		t.Errorf("Save: %v", err)
 	}
-	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+	if got, err := d.Load(t.Context(), saved.ID); err != nil || !same(t, got, saved) {
 		t.Errorf("Load after Save: %v, %v", got, err)
 	}
-	if err := d.SetAside(t.Context(), "../x"); !errors.Is(err, state.ErrNoToken) {
-		t.Errorf("SetAside of a path: %v, want ErrNoToken", err)
+	if err := d.SetAside(t.Context(), "../x"); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("SetAside of a path: %v, want ErrNotFound", err)
 	}
 }
 
 // TestSetAsideWithoutQuarantine checks that a Store that cannot keep a damaged
-// Token deletes it.
+// saved upload deletes it.
 func TestSetAsideWithoutQuarantine(t *testing.T) {
-	d, token, path := saved(t)
-	if err := state.SetAside(t.Context(), struct{ state.Store }{d}, token.ID); err != nil {
+	d, saved, path := oneSaved(t)
+	if err := state.SetAside(t.Context(), struct{ state.Store }{d}, saved.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := files(t, filepath.Dir(path)); len(got) != 0 {
@@ -161,17 +161,17 @@ func TestSetAsideWithoutQuarantine(t *testing.T) {
 	}
 }
 
-// TestDamagedTokensAreForgotten checks that damaged Tokens, and those that a killed
+// TestDamagedUploadsAreForgotten checks that damaged saved uploads, and those that a killed
 // process left half saved, are removed after their session has expired. They have a
 // secret. Files of other programs, and of a process that holds the lock, are kept.
-func TestDamagedTokensAreForgotten(t *testing.T) {
-	d, token, path := saved(t)
+func TestDamagedUploadsAreForgotten(t *testing.T) {
+	d, saved, path := oneSaved(t)
 	dir := filepath.Dir(path)
-	saved, err := os.ReadFile(path)
+	written, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	half := string(saved[:len(saved)/2])
+	half := string(written[:len(written)/2])
 	const old, young = state.Lifetime + time.Hour, state.Lifetime - time.Hour
 	for name, f := range map[string]struct {
 		content string
@@ -179,7 +179,7 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 	}{
 		"old.damaged": {"", old}, "young.damaged": {"", young}, "not ours.damaged": {"", old}, "held.damaged": {"", old},
 		"old.tmp": {half, old}, "young.tmp": {half, young}, "not ours.tmp": {half, old}, "held.tmp": {half, old},
-		"notours.tmp": {"thesis", old}, "empty.tmp": {"", old}, token.ID + ".json": {string(saved), old},
+		"notours.tmp": {"thesis", old}, "empty.tmp": {"", old}, saved.ID + ".json": {string(written), old},
 	} {
 		name = filepath.Join(dir, name)
 		then := time.Now().Add(-f.age)
@@ -194,7 +194,7 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 	openDir(t, dir)
 	unlock()
 	want := []string{
-		token.ID + ".json", "empty.tmp", "held.damaged", "held.tmp", "not ours.damaged", "not ours.tmp", "notours.tmp", "young.damaged", "young.tmp",
+		saved.ID + ".json", "empty.tmp", "held.damaged", "held.tmp", "not ours.damaged", "not ours.tmp", "notours.tmp", "young.damaged", "young.tmp",
 	}
 	slices.Sort(want)
 	if got := files(t, dir); !slices.Equal(got, want) {
@@ -202,84 +202,84 @@ func TestDamagedTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestLocalTimeDeletesNoToken checks that a clock that jumps does not delete a
-// Token. Only the service decides what has expired.
-func TestLocalTimeDeletesNoToken(t *testing.T) {
-	d, token, path := saved(t)
+// TestLocalTimeDeletesNothing checks that a clock that jumps does not delete a
+// saved upload. Only the service decides what has expired.
+func TestLocalTimeDeletesNothing(t *testing.T) {
+	d, saved, path := oneSaved(t)
 	for _, created := range []time.Time{time.Now().Add(-100 * state.Lifetime), time.Now().Add(100 * state.Lifetime)} {
-		token.Created = created
-		if err := d.Save(t.Context(), token); err != nil {
+		saved.Created = created
+		if err := d.Save(t.Context(), saved); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, created, created); err != nil {
 			t.Fatal(err)
 		}
 		again := openDir(t, filepath.Dir(path))
-		unlock, err := again.Lock(t.Context(), token.ID)
+		unlock, err := again.Lock(t.Context(), saved.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids, err := again.List(t.Context())
-		if err != nil || !slices.Equal(ids, []string{token.ID}) {
+		if err != nil || !slices.Equal(ids, []string{saved.ID}) {
 			t.Errorf("List() = %v, %v, want it", ids, err)
 		}
-		if got, err := again.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+		if got, err := again.Load(t.Context(), saved.ID); err != nil || !same(t, got, saved) {
 			t.Errorf("Load = %v, %v, want what was saved", got, err)
 		}
 		unlock()
 	}
 }
 
-// TestTokenUnderAnotherName checks that a Token in a file with another ID is
+// TestUploadUnderAnotherName checks that a saved upload in a file with another ID is
 // damaged.
-func TestTokenUnderAnotherName(t *testing.T) {
-	d, _, path := saved(t)
+func TestUploadUnderAnotherName(t *testing.T) {
+	d, _, path := oneSaved(t)
 	if err := os.Rename(path, filepath.Join(filepath.Dir(path), "other.json")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, state.ErrCorruptToken) {
-		t.Errorf("Load = %v, %v, want ErrCorruptToken", got, err)
+	if got, err := d.Load(t.Context(), "other"); !errors.Is(err, state.ErrCorrupt) {
+		t.Errorf("Load = %v, %v, want ErrCorrupt", got, err)
 	}
 }
 
 // TestStaleTemporaryFile checks that a temporary file of a killed process does
 // not stop the next Save, and is not loaded.
 func TestStaleTemporaryFile(t *testing.T) {
-	d, token, path := saved(t)
+	d, saved, path := oneSaved(t)
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
 	if err := os.WriteFile(temp, []byte("half"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Load(t.Context(), token.ID); err != nil {
+	if _, err := d.Load(t.Context(), saved.ID); err != nil {
 		t.Errorf("Load with a temporary file: %v", err)
 	}
-	token.Committed++
-	if err := d.Save(t.Context(), token); err != nil {
+	saved.Committed++
+	if err := d.Save(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+	if got, err := d.Load(t.Context(), saved.ID); err != nil || !same(t, got, saved) {
 		t.Errorf("Load = %v, %v, want what was saved", got, err)
 	}
 	if got := files(t, filepath.Dir(path)); !slices.Equal(got, []string{filepath.Base(path)}) {
-		t.Errorf("files %v, want the one of the Token", got)
+		t.Errorf("files %v, want the one of the Upload", got)
 	}
 }
 
-// TestFailedSave checks that a Save that fails keeps the old Token.
+// TestFailedSave checks that a Save that fails keeps the old saved upload.
 func TestFailedSave(t *testing.T) {
-	d, token, path := saved(t)
-	old := *token
+	d, saved, path := oneSaved(t)
+	old := *saved
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
 	if err := os.MkdirAll(filepath.Join(temp, "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	token.Committed++
-	err := d.Save(t.Context(), token)
+	saved.Committed++
+	err := d.Save(t.Context(), saved)
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
 		t.Errorf("Save: %v, want a *fs.PathError in it", err)
 	}
-	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, &old) {
-		t.Errorf("Load = %v, %v, want the old Token", got, err)
+	if got, err := d.Load(t.Context(), saved.ID); err != nil || !same(t, got, &old) {
+		t.Errorf("Load = %v, %v, want the old Upload", got, err)
 	}
 }
 
@@ -306,17 +306,17 @@ func TestOpenDirErrors(t *testing.T) {
 func TestRelativeDir(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)
-	d, token := openDir(t, "sessions"), sample(t)
+	d, saved := openDir(t, "uploads"), sample(t)
 	t.Chdir(t.TempDir())
-	unlock, err := d.Lock(t.Context(), token.ID)
+	unlock, err := d.Lock(t.Context(), saved.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := d.Save(t.Context(), token); err != nil {
+	if err := d.Save(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := files(t, filepath.Join(base, "sessions")), []string{token.ID + ".json", token.ID + ".lock"}; !slices.Equal(got, want) {
+	if got, want := files(t, filepath.Join(base, "uploads")), []string{saved.ID + ".json", saved.ID + ".lock"}; !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
 }

@@ -26,8 +26,8 @@ func mode(t *testing.T, path string) os.FileMode {
 // TestModes checks that only the owner has access to the files, with any umask.
 func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
-	d, token, path := saved(t)
-	unlock, err := d.Lock(t.Context(), token.ID)
+	d, saved, path := oneSaved(t)
+	unlock, err := d.Lock(t.Context(), saved.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +59,15 @@ func TestLaxDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestLaxFileIsRefused checks that Load refuses a Token that other users could
+// TestLaxFileIsRefused checks that Load refuses a saved upload that other users could
 // read or write, and that the file stays.
 func TestLaxFileIsRefused(t *testing.T) {
-	d, token, path := saved(t)
+	d, saved, path := oneSaved(t)
 	for _, perm := range []os.FileMode{0o604, 0o602, 0o601, 0o640, 0o620, 0o610, 0o644, 0o666, 0o777} {
 		if err := os.Chmod(path, perm); err != nil {
 			t.Fatal(err)
 		}
-		_, err := d.Load(t.Context(), token.ID)
+		_, err := d.Load(t.Context(), saved.ID)
 		if !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %v: %v, want ErrInsecurePermissions, and what to do", perm, err)
 		}
@@ -76,14 +76,14 @@ func TestLaxFileIsRefused(t *testing.T) {
 		if err := os.Chmod(path, perm); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Load(t.Context(), token.ID); err != nil {
+		if _, err := d.Load(t.Context(), saved.ID); err != nil {
 			t.Errorf("mode %v: %v", perm, err)
 		}
 	}
 }
 
 // TestNotAPlainFile checks that Load refuses symbolic links, even to a valid
-// Token, directories and pipes, and that it does not wait for the writer of a
+// saved upload, directories and pipes, and that it does not wait for the writer of a
 // pipe.
 func TestNotAPlainFile(t *testing.T) {
 	for name, plant := range map[string]func(path, good string) error{
@@ -94,7 +94,7 @@ func TestNotAPlainFile(t *testing.T) {
 		"a directory":                 func(path, _ string) error { return os.Mkdir(path, 0o700) },
 		"a pipe":                      func(path, _ string) error { return syscall.Mkfifo(path, 0o600) },
 	} {
-		d, token, path := saved(t)
+		d, saved, path := oneSaved(t)
 		good := filepath.Join(filepath.Dir(path), "good")
 		if err := os.Rename(path, good); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestNotAPlainFile(t *testing.T) {
 		if err := plant(path, good); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrInsecurePermissions) {
+		if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%s: Load: %v, want ErrInsecurePermissions", name, err)
 		}
 		lock := strings.TrimSuffix(path, ".json") + ".lock"
@@ -113,7 +113,7 @@ func TestNotAPlainFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if unlock, err := d.Lock(t.Context(), token.ID); !errors.Is(err, state.ErrInsecurePermissions) {
+		if unlock, err := d.Lock(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%s: Lock: %v, want ErrInsecurePermissions", name, err)
 			if err == nil {
 				unlock()
@@ -128,7 +128,7 @@ func TestNotAPlainFile(t *testing.T) {
 // TestSaveReplacesLinks checks that Save replaces a symbolic link, and does not
 // change its target.
 func TestSaveReplacesLinks(t *testing.T) {
-	d, token, path := saved(t)
+	d, saved, path := oneSaved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
 	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,16 +139,16 @@ func TestSaveReplacesLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.Save(t.Context(), token); err != nil {
+	if err := d.Save(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
 		t.Errorf("the target of the link is %q, %v", data, err)
 	}
 	if !mode(t, path).IsRegular() {
-		t.Error("the Token is still a link")
+		t.Error("the Upload is still a link")
 	}
-	if got, err := d.Load(t.Context(), token.ID); err != nil || !same(t, got, token) {
+	if got, err := d.Load(t.Context(), saved.ID); err != nil || !same(t, got, saved) {
 		t.Errorf("Load = %v, %v", got, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestSaveReplacesLinks(t *testing.T) {
 // refused chown shows that no user can create a file that belongs to another
 // one.
 func TestOthersFiles(t *testing.T) {
-	d, token, path := saved(t)
+	d, saved, path := oneSaved(t)
 	other := 65534 // the user nobody, which may run this test
 	if other == os.Geteuid() {
 		other--
@@ -170,7 +170,7 @@ func TestOthersFiles(t *testing.T) {
 		}
 		return
 	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), "another user") {
+	if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), "another user") {
 		t.Errorf("Load of another's file: %v, want ErrInsecurePermissions", err)
 	}
 	dir := t.TempDir()
@@ -187,13 +187,13 @@ func TestOthersFiles(t *testing.T) {
 }
 
 // TestHugeFile checks that Load does not read a file that is too large for a
-// Token.
+// saved upload.
 func TestHugeFile(t *testing.T) {
-	d, token, path := saved(t)
+	d, saved, path := oneSaved(t)
 	if err := os.Truncate(path, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Load(t.Context(), token.ID); !errors.Is(err, state.ErrInsecurePermissions) {
+	if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 		t.Errorf("Load: %v, want ErrInsecurePermissions", err)
 	}
 }

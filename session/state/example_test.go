@@ -22,7 +22,7 @@ func ExampleAcquire() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "sessions")
+	dir, err := os.MkdirTemp("", "uploads")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func ExampleAcquire() {
 		log.Fatal(err)
 	}
 	spec := session.Spec{Bucket: "my-bucket", Object: "disk.img"}
-	err = lease.Release(ctx, &state.Token{
+	err = lease.Release(ctx, &state.Upload{
 		ID: "backup-2026", Endpoint: client.Endpoint(), Spec: spec, SourcePath: "/data/disk.img", Source: chunk.Identity{Size: 1 << 20},
 		Session: state.Session{URI: client.Start(ctx, spec, 1<<20).URI, Created: time.Now()},
 	})
@@ -51,14 +51,14 @@ func ExampleAcquire() {
 	if err != nil {
 		log.Fatal(err) // state.ErrInUse: another process holds the lock
 	}
-	token, err := lease.Load(ctx)
+	saved, err := lease.Load(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := state.Adopt(client, token); err != nil {
+	if err := state.Adopt(client, saved); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(token.Spec.URL(), client.Query(ctx, token.URI).Status)
+	fmt.Println(saved.Spec.URL(), client.Query(ctx, saved.URI).Status)
 	_ = lease.Release(ctx, nil)
 	// Output:
 	// gs://my-bucket/disk.img 308
@@ -66,7 +66,7 @@ func ExampleAcquire() {
 
 // This example locks and loads a saved upload. The store is still empty.
 func ExampleOpenDir() {
-	dir, err := os.MkdirTemp("", "sessions")
+	dir, err := os.MkdirTemp("", "uploads")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func ExampleOpenDir() {
 
 	_, err = store.Load(ctx, "backup-2026")
 	fmt.Println(err)
-	fmt.Println(errors.Is(err, state.ErrNoToken))
+	fmt.Println(errors.Is(err, state.ErrNotFound))
 	// Output:
 	// no such saved upload: backup-2026
 	// true

@@ -32,10 +32,10 @@ type Lease interface {
 	// only expires, or with Release.
 	Context() context.Context
 
-	// Fence returns the fencing number. Each lease of an upload has a greater one than
-	// all earlier leases, even if the upload was deleted since. It is positive, or 0 if
-	// the Store is not a Leaser. It changes only if the lease is acquired again after
-	// Delete.
+	// Fence returns the fencing number. Each lease of an upload has a greater number
+	// than all earlier leases, even if the upload was deleted since. It is positive, or
+	// 0 if the Store is not a Leaser. It changes only if the lease is acquired again
+	// after Delete.
 	Fence() int64
 
 	// Begin must be called immediately before each request to the service. If it returns
@@ -53,7 +53,7 @@ type Lease interface {
 	SaveInterval() time.Duration
 
 	// Load, Save and Delete are those of the Store for this upload. Load returns what was
-	// last saved. Save returns an error for a Token with another ID.
+	// last saved. Save returns an error for a saved upload with another ID.
 	//
 	// If another process acquired the lease, Save and Delete fail and change nothing:
 	// the check and the change are one step. If the lease only expired, they succeed,
@@ -61,14 +61,14 @@ type Lease interface {
 	//
 	// A Store may store the lease with the upload. The lease then ends with Delete. The
 	// next Begin or Save acquires it again, unless another process has acquired it.
-	Load(ctx context.Context) (*Token, error)
-	Save(ctx context.Context, t *Token) error
+	Load(ctx context.Context) (*Upload, error)
+	Save(ctx context.Context, t *Upload) error
 	Delete(ctx context.Context) error
 
 	// Release saves last, unless it is nil, and ends the lease in the same step, so that
 	// other processes can acquire it. If Release fails, they can acquire it when it has
 	// expired. If the lease was lost, the error wraps ErrInUse and nothing is saved.
-	Release(ctx context.Context, last *Token) error
+	Release(ctx context.Context, last *Upload) error
 }
 
 // Leaser is implemented by a [Store] whose locks are leases. The contract of Store holds,
@@ -80,8 +80,8 @@ type Lease interface {
 //     replace what the next holder saved.
 //   - Delete may end a lease or a lock, see Lease.
 //   - The leases of a process that dies remain until they expire, or until another process
-//     knows that it has ended. The lease of a call of Acquire or Lock that fails although its
-//     request succeeded remains until it expires.
+//     knows that it has ended. If Acquire or Lock fails although its request succeeded, the
+//     lease remains until it expires.
 //
 // The clocks of the processes and of the shared storage may differ by any amount, and a
 // process may be suspended at any time.
@@ -124,17 +124,17 @@ func (l *lockLease) Begin(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() {}, nil
 }
 
-func (l *lockLease) Load(ctx context.Context) (*Token, error) { return l.store.Load(ctx, l.id) }
-func (l *lockLease) Delete(ctx context.Context) error         { return l.store.Delete(ctx, l.id) }
+func (l *lockLease) Load(ctx context.Context) (*Upload, error) { return l.store.Load(ctx, l.id) }
+func (l *lockLease) Delete(ctx context.Context) error          { return l.store.Delete(ctx, l.id) }
 
-func (l *lockLease) Save(ctx context.Context, t *Token) error {
+func (l *lockLease) Save(ctx context.Context, t *Upload) error {
 	if t.ID != l.id {
 		return fmt.Errorf("%w: the lease is that of upload %s, not %s", session.ErrInvalid, l.id, t.ID)
 	}
 	return l.store.Save(ctx, t)
 }
 
-func (l *lockLease) Release(ctx context.Context, last *Token) (err error) {
+func (l *lockLease) Release(ctx context.Context, last *Upload) (err error) {
 	if last != nil {
 		err = l.Save(ctx, last)
 	}

@@ -14,35 +14,35 @@ import (
 // TestLeaseOfLock checks the lease that Acquire makes of the lock of a Store: it
 // excludes others until Release, which saves, and it is for one upload.
 func TestLeaseOfLock(t *testing.T) {
-	d, token := openDir(t, newDir(t)), sample(t)
-	l, err := state.Acquire(t.Context(), d, token.ID)
+	d, saved := openDir(t, newDir(t)), sample(t)
+	l, err := state.Acquire(t.Context(), d, saved.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.Acquire(t.Context(), d, token.ID); !errors.Is(err, state.ErrInUse) {
+	if _, err := state.Acquire(t.Context(), d, saved.ID); !errors.Is(err, state.ErrInUse) {
 		t.Errorf("second Acquire: %v, want ErrInUse", err)
 	}
-	other := *token
+	other := *saved
 	other.ID = "other"
 	if err := l.Save(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Save of another upload: %v, want ErrInvalid", err)
 	}
-	if err := l.Release(t.Context(), token); err != nil {
+	if err := l.Release(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
-	if l, err = state.Acquire(t.Context(), d, token.ID); err != nil {
+	if l, err = state.Acquire(t.Context(), d, saved.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Load(t.Context()); err != nil || !same(t, got, token) {
+	if got, err := l.Load(t.Context()); err != nil || !same(t, got, saved) {
 		t.Errorf("Load after Release: %v, %v", got, err)
 	}
 	if err := l.Release(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Release with another upload: %v, want ErrInvalid", err)
 	}
 	if ids, err := d.List(t.Context()); err != nil || len(ids) != 1 {
-		t.Errorf("List() = %v, %v, want %s", ids, err, token.ID)
+		t.Errorf("List() = %v, %v, want %s", ids, err, saved.ID)
 	}
-	unlock, err := d.Lock(t.Context(), token.ID) // Release unlocked it, even with an error
+	unlock, err := d.Lock(t.Context(), saved.ID) // Release unlocked it, even with an error
 	if err != nil {
 		t.Fatal(err)
 	}

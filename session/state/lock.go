@@ -158,7 +158,7 @@ func (d *Dir) heldBy(name string) *HeldError {
 // lockLimit bounds the size of a lock file. The name of a host has at most 255 bytes.
 const lockLimit = 1 << 10
 
-// unlock releases the lock. If the upload has no Token, unlock removes the lock
+// unlock releases the lock. If the upload has no saved upload, unlock removes the lock
 // file first, while it holds the lock.
 func (d *Dir) unlock(lock *flock.Flock, id string) {
 	if runtime.GOOS == "windows" {

@@ -114,7 +114,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 		"unlocked": func(_ *testprocess.Process, stdin io.Closer) { _ = stdin.Close() },
 		"killed":   func(p *testprocess.Process, _ io.Closer) { p.Kill() },
 	} {
-		dir := filepath.Join(testsize.MemDir(t), "sessions")
+		dir := filepath.Join(testsize.MemDir(t), "uploads")
 		p, stdin := holder(t, dir)
 		d := openDir(t, dir)
 		_, err := d.Lock(t.Context(), "id")
@@ -139,23 +139,23 @@ func TestLockOfAnotherProcess(t *testing.T) {
 }
 
 // TestLockFile checks that unlock removes the lock file if the upload has no
-// Token, and keeps it otherwise.
+// saved upload, and keeps it otherwise.
 func TestLockFile(t *testing.T) {
-	d, token, path := saved(t)
-	lock := token.ID + ".lock"
-	unlock, err := d.Lock(t.Context(), token.ID)
+	d, saved, path := oneSaved(t)
+	lock := saved.ID + ".lock"
+	unlock, err := d.Lock(t.Context(), saved.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unlock()
-	if _, err := d.Load(t.Context(), token.ID); err != nil {
+	if _, err := d.Load(t.Context(), saved.ID); err != nil {
 		t.Errorf("Load: %v", err)
 	}
-	unlock, err = d.Lock(t.Context(), token.ID)
+	unlock, err = d.Lock(t.Context(), saved.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Delete(t.Context(), token.ID); err != nil {
+	if err := d.Delete(t.Context(), saved.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := files(t, filepath.Dir(path)); !slices.Contains(got, lock) {
@@ -204,7 +204,7 @@ func TestLocked(t *testing.T) {
 		t.Fatal(other.Output())
 	}
 	want("after that", false)
-	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNoToken) {
+	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("Locked of an invalid ID: %v", err)
 	}
 }
@@ -242,11 +242,11 @@ func TestLockedDoesNotDisturb(t *testing.T) {
 	asker.Wait()
 }
 
-// tokenOf returns a Token with an ID.
-func tokenOf(t *testing.T, id string) *state.Token {
-	token := sample(t)
-	token.ID = id
-	return token
+// tokenOf returns a saved upload with an ID.
+func tokenOf(t *testing.T, id string) *state.Upload {
+	saved := sample(t)
+	saved.ID = id
+	return saved
 }
 
 // countdown is a context that is done after n calls of Err.
@@ -350,7 +350,7 @@ func TestLockAfterClose(t *testing.T) {
 // lock file is created and removed all the time. While it holds the lock, it
 // creates a directory, which fails if there is another holder.
 func stress(d *state.Dir, outside string, rounds int) int {
-	token, err := state.Decode(seal(1, []byte(`{"id":"id","spec":{"bucket":"bucket","object":"object"},"created":"2026-11-21T00:00:00Z","session_uri":"x","source_path":"/"}`)))
+	saved, err := state.Decode(seal(1, []byte(`{"id":"id","spec":{"bucket":"bucket","object":"object"},"created":"2026-11-21T00:00:00Z","session_uri":"x","source_path":"/"}`)))
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -370,7 +370,7 @@ func stress(d *state.Dir, outside string, rounds int) int {
 			return 1
 		}
 		if n%3 == 0 {
-			if err := d.Save(context.Background(), token); err != nil {
+			if err := d.Save(context.Background(), saved); err != nil {
 				fmt.Println("Save:", err)
 				return 1
 			}
@@ -400,7 +400,7 @@ func TestLockStress(t *testing.T) {
 		rounds = 5
 	}
 	base := t.TempDir()
-	dir := filepath.Join(base, "sessions")
+	dir := filepath.Join(base, "uploads")
 	d := openDir(t, dir)
 	var failed atomic.Bool
 	var wg sync.WaitGroup

@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"gcsup/chunk"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
 
-// Parts is the part of a Token that describes a file sent in parts. There are two
+// Parts is the part of a saved upload that describes a file sent in parts. There are two
 // ways to send it. By compose, each part becomes a temporary object through a session
 // of its own, and the temporary objects are composed at the end. By multipart, the
 // parts are those of one multipart upload.
@@ -27,9 +28,9 @@ type Parts struct {
 	Upload session.URI `json:"-"`
 
 	// Seen is the generation of the object at the destination when the upload began, or when a
-	// compose found that another client had replaced it; 0 if there was none. A compose replaces the object only if it has this generation,
-	// unless Spec has a condition of its own. An object that an earlier request of this
-	// upload made has a greater one.
+	// compose found that another client had replaced it; 0 if there was none. A compose replaces
+	// the object only if it has this generation, unless Spec has a condition of its own. An object
+	// that an earlier request of this upload made has a greater generation.
 	Seen int64 `json:"seen,omitempty"`
 
 	// DeleteSources is set if the request that composes the parts deletes them.
@@ -67,8 +68,8 @@ func (p *Parts) Range(i int, size int64) chunk.Range {
 	return chunk.Range{From: from, To: min(from+p.Size, size)}
 }
 
-// Offsets returns how many bytes of all parts of a file of size bytes were acknowledged,
-// and how many are known to have been sent.
+// Offsets returns how many bytes of all parts of a file of size bytes are committed, and
+// how many are known to have been sent.
 func (p *Parts) Offsets(size int64) (committed, sent int64) {
 	for i := range p.List {
 		part := &p.List[i]
@@ -86,8 +87,8 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 
 // sound checks the invariants of the parts of a file of size bytes.
 func (p *Parts) sound(size int64) error {
-	multipart := !p.Upload.IsZero()
-	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != multipart || p.Seen < 0 || multipart && p.DeleteSources {
+	byMultipart := !p.Upload.IsZero()
+	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != byMultipart || p.Seen < 0 || byMultipart && p.DeleteSources {
 		return errors.New("invalid parts")
 	}
 	if n := (size + p.Size - 1) / p.Size; p.Size > size || int64(len(p.List)) != n {
@@ -101,8 +102,8 @@ func (p *Parts) sound(size int64) error {
 			return errors.New("invalid generation of a part")
 		case part.HighWater > 0 && !part.Finished() && part.URI.IsZero():
 			return errors.New("a part has no session")
-		case !multipart && part.ETag != "", part.ETag != "" && !session.ValidETag(part.ETag),
-			multipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
+		case !byMultipart && part.ETag != "", part.ETag != "" && !multipart.ValidETag(part.ETag),
+			byMultipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
 			return errors.New("a part is joined in another way")
 		}
 		if err := part.sound(n); err != nil {
@@ -143,9 +144,9 @@ func (s *savedParts) restore() *Parts {
 		return nil
 	}
 	p := s.Parts
-	p.Upload = secret.NewURI(s.UploadURI)
+	p.Upload = session.URI(secret.New(s.UploadURI))
 	for _, saved := range s.List {
-		saved.URI = secret.NewURI(saved.SessionURI)
+		saved.URI = session.URI(secret.New(saved.SessionURI))
 		p.List = append(p.List, saved.Part)
 	}
 	return &p

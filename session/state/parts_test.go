@@ -11,7 +11,7 @@ import (
 )
 
 // A saved upload in parts is refused unless its parts are those of the file.
-func TestPartsOfToken(t *testing.T) {
+func TestPartsOfSavedUpload(t *testing.T) {
 	t.Parallel()
 	const size = 5 << 20
 	for name, change := range map[string]func(*state.Parts){
@@ -34,7 +34,7 @@ func TestPartsOfToken(t *testing.T) {
 	} {
 		parts := &state.Parts{Size: 2 << 20, Prefix: "gcsup-parts/x/", List: make([]state.Part, 3)}
 		change(parts)
-		_, err := state.Encode(&state.Token{
+		_, err := state.Encode(&state.Upload{
 			ID: "id", Endpoint: session.DefaultEndpoint, Spec: session.Spec{Bucket: "bkt", Object: "obj"}, Session: state.Session{Created: time.Now()},
 			SourcePath: "/file", Source: chunk.Identity{Size: size}, Parts: parts,
 		})

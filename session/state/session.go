@@ -13,7 +13,7 @@ import (
 type Session struct {
 	URI         session.URI        `json:"-"`                     // a secret, see Encode; zero before the session was started
 	Created     time.Time          `json:"created,omitzero"`      // when the session was started
-	Committed   int64              `json:"committed,omitempty"`   // committed offset when the Token was saved
+	Committed   int64              `json:"committed,omitempty"`   // committed offset when the saved upload was saved
 	HighWater   int64              `json:"high_water,omitempty"`  // end of the bytes that were ever sent in this session
 	Checkpoints []chunk.Checkpoint `json:"checkpoints,omitempty"` // CRC32C of prefixes of the bytes, ascending
 	Restarts    int                `json:"restarts,omitempty"`    // earlier sessions of these bytes that were lost

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Store saves Tokens, one for each upload. [ValidID] reports which IDs are valid.
+// Store saves saved uploads, one for each upload. [ValidID] reports which IDs are valid.
 //
 // The contract of a Store follows. Package storetest checks an implementation. A Store
 // that machines share must also implement [Leaser], whose contract is stricter.
@@ -16,7 +16,7 @@ import (
 // storage, each with its own Store.
 //
 // Load and List need no lock and change nothing. They may be called while another
-// goroutine or process saves the upload: Load then returns the old Token or the new one.
+// goroutine or process saves the upload: Load then returns the old saved upload or the new one.
 //
 // The caller of Save, Delete and [SetAside] must hold the lock of the upload. A Store that
 // is no Leaser need not check it. The goroutines of the process that holds the lock may
@@ -33,31 +33,30 @@ import (
 // goroutine may call unlock. Further calls of unlock do nothing, even if the upload is
 // locked again.
 //
-// # Tokens
+// # Saved uploads
 //
-// Save neither changes the Token nor keeps a pointer into it after it returned. Each Load
-// returns a Token of its own, which the caller may change.
+// Save neither changes the saved upload nor keeps a pointer into it after it returned. Each Load
+// returns a saved upload of its own, which the caller may change.
 //
 // The Store stores the result of [Encode], which has the secret of the session. Only
 // the user, or the program, may be able to read it, and errors must not contain it.
-// Load returns the result of [Decode], and compares the ID: a Token with the ID of
-// another upload is damaged. A damaged Token stays until the holder of the lock calls
+// Load returns the result of [Decode], and compares the ID: a saved upload with the ID of
+// another upload is damaged. A damaged saved upload stays until the holder of the lock calls
 // SetAside, Save or Delete.
 //
 // # Crashes
 //
 // Save is atomic and durable. If the process or the machine dies during Save, or Save
-// returns an error, Load returns the old Token or the new one. After Save has
+// returns an error, Load returns the old saved upload or the new one. After Save has
 // returned nil, Load returns the new one. Delete is atomic and durable too. The
 // remains of a crash do not prevent the next process from locking, saving or deleting
 // the upload.
 //
-// A context that is done, or ends, may end a call. That is an error like any other, and
-// must not wrap the errors below, even if the cause of the context does. It may be the
-// error of another upload, as with errgroup. A failed Lock holds nothing.
+// If its context ends, a call may fail. This error must not wrap the errors below, even
+// if the cause of the context does: with errgroup, the cause can be the error of
+// another upload. A failed Lock holds nothing.
 //
-// A Store that sends requests over a network retries them itself. The context of a call may
-// have a [StoreRetry], which describes how.
+// A Store that sends requests over a network retries them itself.
 //
 // A Store may have a method Close. Close does not release locks. After Close, the
 // caller must not call other methods, except unlock.
@@ -65,19 +64,19 @@ import (
 // # Errors
 //
 // The errors wrap
-//   - [ErrNoToken] if Load finds no upload, or the ID is not valid;
-//   - [ErrCorruptToken] or [ErrTokenVersion] if Decode returned it;
+//   - [ErrNotFound] if Load finds no upload, or the ID is not valid;
+//   - [ErrCorrupt] or [ErrVersion] if Decode returned it;
 //   - [ErrInUse] if another caller holds the lock. The error of Lock is then a
 //     *[HeldError], which [errors.As] finds.
 //
-// Other errors, such as those of a network, mean that the outcome is not known. Package
-// upload continues an upload whose Token cannot be saved, if it was saved before.
+// Other errors, such as those of a network, mean that the outcome is not known. If a
+// later save of an upload fails in this way, package upload continues the upload.
 type Store interface {
-	// Load returns the saved Token of an upload.
-	Load(ctx context.Context, id string) (*Token, error)
+	// Load returns the saved upload with that ID.
+	Load(ctx context.Context, id string) (*Upload, error)
 
-	// Save saves a Token under its ID and replaces an earlier one.
-	Save(ctx context.Context, t *Token) error
+	// Save saves a saved upload under its ID and replaces an earlier one.
+	Save(ctx context.Context, t *Upload) error
 
 	// List returns the IDs of all saved uploads, sorted by their bytes. They include
 	// damaged uploads and those of a newer program, but no other entries of the storage,
@@ -92,19 +91,19 @@ type Store interface {
 	Lock(ctx context.Context, id string) (unlock func(), err error)
 }
 
-// Quarantine is implemented by a [Store] that keeps damaged Tokens for a while,
-// so that a user can inspect them. A damaged Token has a secret.
+// Quarantine is implemented by a [Store] that keeps damaged saved uploads for a while,
+// so that a user can inspect them. A damaged saved upload has a secret.
 type Quarantine interface {
-	// SetAside renames a damaged Token, so that the next Load returns
-	// ErrNoToken, and List does not return its ID. It is no error if there is no
-	// Token. The caller must hold the lock.
+	// SetAside renames a damaged saved upload, so that the next Load returns
+	// ErrNotFound, and List does not return its ID. It is no error if there is no
+	// saved upload. The caller must hold the lock.
 	SetAside(ctx context.Context, id string) error
 }
 
-// SetAside removes a damaged Token from the Store, so that the upload can start
-// over. If s implements [Quarantine], the Token is kept under another name;
+// SetAside removes a damaged saved upload from the Store, so that the upload can start
+// over. If s implements [Quarantine], the saved upload is kept under another name;
 // otherwise it is deleted. The caller must hold the lock. Without the lock, the
-// Token may have been replaced by a valid one.
+// saved upload may have been replaced by a valid one.
 func SetAside(ctx context.Context, s Store, id string) error {
 	if q, ok := s.(Quarantine); ok {
 		return q.SetAside(ctx, id)

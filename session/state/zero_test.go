@@ -9,14 +9,14 @@ import (
 	"gcsup/session/state"
 )
 
-// TestZeroToken checks that the zero Token can neither be encoded nor adopted.
-func TestZeroToken(t *testing.T) {
-	for _, token := range []*state.Token{nil, {}} {
-		if data, err := state.Encode(token); err == nil {
-			t.Errorf("Encode(%v) = %q, want an error", token, data)
+// TestZeroUpload checks that the zero saved upload can neither be encoded nor adopted.
+func TestZeroUpload(t *testing.T) {
+	for _, saved := range []*state.Upload{nil, {}} {
+		if data, err := state.Encode(saved); err == nil {
+			t.Errorf("Encode(%v) = %q, want an error", saved, data)
 		}
 	}
-	if err := state.Adopt(new(session.Client), new(state.Token)); !errors.Is(err, session.ErrURIMismatch) {
+	if err := state.Adopt(new(session.Client), new(state.Upload)); !errors.Is(err, session.ErrURIMismatch) {
 		t.Errorf("Adopt: %v, want ErrURIMismatch", err)
 	}
 }
@@ -28,7 +28,7 @@ func TestZeroDir(t *testing.T) {
 	_, list := d.List(t.Context())
 	_, lock := d.Lock(t.Context(), "id")
 	for name, err := range map[string]error{
-		"Load": load, "List": list, "Lock": lock, "Save": d.Save(t.Context(), &state.Token{ID: "id"}),
+		"Load": load, "List": list, "Lock": lock, "Save": d.Save(t.Context(), &state.Upload{ID: "id"}),
 		"Delete": d.Delete(t.Context(), "id"), "SetAside": d.SetAside(t.Context(), "id"), "Close": d.Close(),
 	} {
 		if !errors.Is(err, fs.ErrInvalid) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -26,8 +27,8 @@ func TestPreservePOSIX(t *testing.T) {
 	w := newAttributeWorld(t)
 	accessed, modified := time.Unix(1_500_000_000, 5), time.Unix(1_600_000_000, 999_999_999)
 	want := map[string]string{
-		"mine": "v", session.FileModTimeKey: "1600000000", session.FileAccessTimeKey: "1500000000", session.FileModeKey: "640",
-		session.FileUIDKey: strconv.Itoa(os.Getuid()), session.FileGIDKey: strconv.Itoa(os.Getgid()),
+		"mine": "v", objectmeta.FileModTime: "1600000000", objectmeta.FileAccessTime: "1500000000", objectmeta.FileMode: "640",
+		objectmeta.FileUID: strconv.Itoa(os.Getuid()), objectmeta.FileGID: strconv.Itoa(os.Getgid()),
 	}
 	for _, tt := range []struct {
 		name   string

@@ -19,6 +19,7 @@ import (
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
+	"gcsup/internal/marks"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/internal/netconn"
@@ -28,7 +29,7 @@ import (
 type Options struct {
 	// Endpoint is the service's scheme and host. A host alone means https. The path
 	// /storage/v1/ may follow, as for the official library; any other path is an error. The
-	// default is STORAGE_EMULATOR_HOST, whose path is dropped, as there, else
+	// default is STORAGE_EMULATOR_HOST without its path, else
 	// https://storage.UNIVERSE_DOMAIN.
 	Endpoint string
 
@@ -36,12 +37,12 @@ type Options struct {
 	// Credentials.
 	CredentialsFile string
 
-	// ImpersonateServiceAccount is the email address of a service account. The requests
-	// carry tokens of this account, which the credentials get from the IAM credentials
-	// API. They need the role roles/iam.serviceAccountTokenCreator on it. Delegates
-	// are service accounts in between: the credentials have this role on the first one, each
-	// one on the next, and the last one on ImpersonateServiceAccount. The quota project of the
-	// credentials is used only for the requests to that API.
+	// ImpersonateServiceAccount is the email address of a service account. The requests carry
+	// tokens of this account, which the credentials get from the IAM credentials API. They
+	// need the role roles/iam.serviceAccountTokenCreator on it. Delegates are service accounts
+	// in between. In this chain, from the credentials over the delegates to
+	// ImpersonateServiceAccount, each account needs that role on the next account. The quota
+	// project of the credentials is used only for the requests to that API.
 	ImpersonateServiceAccount string
 	Delegates                 []string
 
@@ -89,9 +90,9 @@ type Client struct {
 // error is a configuration error.
 //
 // Requests carry no credentials if [Options].Anonymous is set, if the endpoint is that
-// of STORAGE_EMULATOR_HOST, or if it is plain HTTP, with one exception: they are sent to
-// this machine if a credentials file is named. New then looks for none, and
-// [Client.Anonymous] returns the reason.
+// of STORAGE_EMULATOR_HOST, or if it is plain HTTP. Exception: over plain HTTP to this
+// machine, the credentials of a named file are sent. If requests carry no credentials,
+// New looks for none, and [Client.Anonymous] returns the reason.
 //
 // The client certificate for mutual TLS is that of the official library. The file is
 // GOOGLE_API_CERTIFICATE_CONFIG, else certificate_config.json in the directory of gcloud. It
@@ -322,7 +323,7 @@ func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = d.withoutSecrets(resp.Body, req.Header)
 	}
 	if err == nil && d.anonymous != "" {
-		session.MarkAnonymous(resp, d.anonymous)
+		marks.Anonymous(resp, d.anonymous)
 	}
 	return resp, err
 }

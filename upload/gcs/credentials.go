@@ -27,6 +27,7 @@ import (
 	"golang.org/x/oauth2/google"
 
 	"gcsup/backoff"
+	"gcsup/internal/marks"
 	"gcsup/session"
 )
 
@@ -457,7 +458,7 @@ func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if err == nil && resp.StatusCode == http.StatusForbidden && a.creds.machine != nil {
 		if scopes := a.creds.machine.tooFew(req.Context()); scopes != nil {
-			session.MarkScopes(resp, scopes)
+			marks.Scopes(resp, scopes)
 		}
 	}
 	return resp, err

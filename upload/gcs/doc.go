@@ -50,13 +50,13 @@
 // # Emulators
 //
 // STORAGE_EMULATOR_HOST works as for the official library: it is HOST:PORT or
-// SCHEME://HOST:PORT, and no credentials are sent. Options.Endpoint takes precedence
-// over it. The variable then has no effect, on credentials either. In the official
-// library it still disables them.
+// SCHEME://HOST:PORT, and no credentials are sent. If Options.Endpoint is set, the
+// variable has no effect. In the official library, the variable still disables
+// credentials then.
 //
-// # Size
+// # The official library
 //
 // [Client.Storage] returns a client of cloud.google.com/go/storage with the same endpoint
-// and credentials. A program that must stay small can use package upload with its own HTTP
-// client.
+// and credentials. [NewSpec] and [ObjectAttrs] convert its types. A program that must stay
+// small can use package upload with its own HTTP client.
 package gcs

@@ -1,192 +1,221 @@
 package gcs_test
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/storage"
 	raw "google.golang.org/api/storage/v1"
 
 	"gcsup/session"
+	"gcsup/upload/gcs"
 )
 
-// official maps the fields of the official types to ours: fields of session.Spec
-// and session.Object, or of the types that these use, separated by a space. A value
-// that begins with "-" is the reason why there is none.
-var official = map[reflect.Type]map[string]string{
-	reflect.TypeFor[storage.ObjectAttrs](): {
-		"Bucket":                  "Spec.Bucket Object.Bucket",
-		"Name":                    "Spec.Object Object.Name",
-		"ContentType":             "Spec.ContentType Object.ContentType",
-		"ContentLanguage":         "Spec.ContentLanguage Object.ContentLanguage",
-		"CacheControl":            "Spec.CacheControl Object.CacheControl",
-		"EventBasedHold":          "Spec.EventBasedHold Object.EventBasedHold",
-		"TemporaryHold":           "Spec.TemporaryHold Object.TemporaryHold",
-		"RetentionExpirationTime": "Object.RetentionExpirationTime",
-		"ACL":                     "Spec.ACL Object.ACL",
-		"PredefinedACL":           "Spec.PredefinedACL",
-		"Owner":                   "Object.Owner",
-		"Size":                    "Object.Size",
-		"ContentEncoding":         "Spec.ContentEncoding Object.ContentEncoding",
-		"ContentDisposition":      "Spec.ContentDisposition Object.ContentDisposition",
-		"MD5":                     "Spec.MD5 Object.MD5",
-		"CRC32C":                  "Spec.CRC32C Object.CRC32C",
-		"MediaLink":               "Object.MediaLink",
-		"Metadata":                "Spec.Metadata Object.Metadata",
-		"Generation":              "Object.Generation",
-		"Metageneration":          "Object.Metageneration",
-		"StorageClass":            "Spec.StorageClass Object.StorageClass",
-		"Created":                 "Object.Created",
-		"Finalized":               "Object.Finalized",
-		"Deleted":                 "Object.Deleted",
-		"Updated":                 "Object.Updated",
-		"CustomerKeySHA256":       "Spec.EncryptionKey Object.CustomerKeySHA256",
-		"KMSKeyName":              "Spec.KMSKeyName Object.KMSKeyName",
-		"Prefix":                  "- only in a listing with a delimiter",
-		"Etag":                    "Object.Etag",
-		"CustomTime":              "Spec.CustomTime Object.CustomTime",
-		"ComponentCount":          "Object.ComponentCount",
-		"Retention":               "Spec.Retention Object.Retention",
-		"SoftDeleteTime":          "Object.SoftDeleteTime",
-		"HardDeleteTime":          "Object.HardDeleteTime",
-		"Contexts":                "Spec.Contexts Object.Contexts",
-	},
-	reflect.TypeFor[storage.Conditions](): {
-		"GenerationMatch":        "Spec.IfGenerationMatch",
-		"GenerationNotMatch":     "Spec.IfGenerationNotMatch",
-		"DoesNotExist":           "Spec.IfGenerationMatch",
-		"MetagenerationMatch":    "Spec.IfMetagenerationMatch",
-		"MetagenerationNotMatch": "Spec.IfMetagenerationNotMatch",
-	},
-	reflect.TypeFor[storage.Writer](): {
-		"ObjectAttrs":           "- has a list of its own",
-		"SendCRC32C":            "Spec.CRC32C",
-		"DisableAutoChecksum":   "- the checksum is always sent",
-		"ChunkSize":             "- upload.Options.ChunkSize",
-		"ChunkRetryDeadline":    "- upload.Options.RetryFor",
-		"ChunkTransferTimeout":  "- upload.Options.StallTimeout",
-		"ForceEmptyContentType": "- the service makes it application/octet-stream, as without Options.DetectContentType",
-		"Append":                "- gRPC only",
-		"FinalizeOnClose":       "- gRPC only",
-		"ProgressFunc":          "- upload.Options.Observer",
-		"EnableParallelUpload":  "- gRPC only",
-		"ParallelUploadConfig":  "- gRPC only",
-		"SendAppendFinalCRC32C": "- gRPC only",
-		"AppendFinalCRC32C":     "- gRPC only",
-	},
-	reflect.TypeFor[storage.ACLRule](): {
-		"Entity": "ACLRule.Entity", "EntityID": "ACLRule.EntityID", "Role": "ACLRule.Role",
-		"Domain": "ACLRule.Domain", "Email": "ACLRule.Email", "ProjectTeam": "ACLRule.ProjectTeam",
-	},
-	reflect.TypeFor[storage.ProjectTeam]():     {"ProjectNumber": "ProjectTeam.ProjectNumber", "Team": "ProjectTeam.Team"},
-	reflect.TypeFor[storage.ObjectRetention](): {"Mode": "Retention.Mode", "RetainUntil": "Retention.RetainUntil"},
-	reflect.TypeFor[storage.ObjectContexts]():  {"Custom": "ObjectContexts.Custom"},
-	reflect.TypeFor[storage.ObjectCustomContextPayload](): {
-		"Value":      "ObjectCustomContextPayload.Value",
-		"Delete":     "- an upload makes a new object, which has no context to delete",
-		"CreateTime": "ObjectCustomContextPayload.CreateTime",
-		"UpdateTime": "ObjectCustomContextPayload.UpdateTime",
-	},
-	// The fields that the service returns, some of which the official library drops.
-	reflect.TypeFor[raw.Object](): {
-		"Acl": "Object.ACL", "Bucket": "Object.Bucket", "CacheControl": "Object.CacheControl", "ComponentCount": "Object.ComponentCount",
-		"ContentDisposition": "Object.ContentDisposition", "ContentEncoding": "Object.ContentEncoding Object.Gzip", "ContentLanguage": "Object.ContentLanguage",
-		"ContentType": "Object.ContentType", "Contexts": "Object.Contexts", "Crc32c": "Object.CRC32C", "CustomTime": "Object.CustomTime",
-		"CustomerEncryption": "Object.CustomerKeySHA256", "Etag": "Object.Etag", "EventBasedHold": "Object.EventBasedHold",
-		"Generation": "Object.Generation", "HardDeleteTime": "Object.HardDeleteTime", "KmsKeyName": "Object.KMSKeyName", "Md5Hash": "Object.MD5",
-		"MediaLink": "Object.MediaLink", "Metadata": "Object.Metadata Object.FileModTime Object.UncompressedSize", "Metageneration": "Object.Metageneration",
-		"Name": "Object.Name", "Owner": "Object.Owner", "RestoreToken": "Object.RestoreToken", "Retention": "Object.Retention",
-		"RetentionExpirationTime": "Object.RetentionExpirationTime", "SelfLink": "Object.SelfLink", "Size": "Object.Size",
-		"SoftDeleteTime": "Object.SoftDeleteTime", "StorageClass": "Object.StorageClass", "TemporaryHold": "Object.TemporaryHold",
-		"TimeCreated": "Object.Created", "TimeDeleted": "Object.Deleted", "TimeFinalized": "Object.Finalized",
-		"TimeStorageClassUpdated": "Object.StorageClassUpdated", "Updated": "Object.Updated",
-		"Id":             "- bucket, name and generation again",
-		"Kind":           "- always storage#object",
-		"ServerResponse": "- of the Go library", "ForceSendFields": "- of the Go library", "NullFields": "- of the Go library",
-	},
+// refused are the fields of the official types that an upload cannot set.
+var refused = []string{
+	"ACL.Domain", "ACL.Email", "ACL.EntityID", "ACL.ProjectTeam", "ComponentCount", "Contexts.Custom.CreateTime", "Contexts.Custom.Delete",
+	"Contexts.Custom.UpdateTime", "Created", "CustomerKeySHA256", "Deleted", "Etag", "Finalized", "Generation", "HardDeleteTime", "MediaLink",
+	"Metageneration", "Owner", "Prefix", "RetentionExpirationTime", "Size", "SoftDeleteTime", "Updated",
 }
 
-// ours are the types that official names.
-var ours = []reflect.Type{
-	reflect.TypeFor[session.Spec](), reflect.TypeFor[session.Object](), reflect.TypeFor[session.ACLRule](), reflect.TypeFor[session.ProjectTeam](),
-	reflect.TypeFor[session.Retention](), reflect.TypeFor[session.ObjectContexts](), reflect.TypeFor[session.ObjectCustomContextPayload](),
-}
-
-// own are the fields of ours that the official types do not have.
-var own = map[string]string{
-	"Spec.UserProject":        "BucketHandle.UserProject",
-	"Spec.NoClobber":          "for resumed uploads",
-	"Spec.DefaultContentType": "for resumed uploads",
-	"Spec.Gzip":               "compressed by package upload",
-	"Object.HasCRC32C":        "0 is a valid CRC32C",
-}
-
-// TestOfficialFields checks that each exported field of the official types is one of
-// ours, or has a reason why it is not. A later version of the library with another
-// field fails this test.
-func TestOfficialFields(t *testing.T) {
-	used := map[string]bool{}
-	for typ, table := range official {
-		for i := range typ.NumField() {
-			field := typ.Field(i)
-			if !field.IsExported() {
-				continue
-			}
-			entry, ok := table[field.Name]
-			if !ok {
-				t.Errorf("%v has a field %s that is not in the table", typ, field.Name)
-			}
-			if reason, none := strings.CutPrefix(entry, "-"); none {
-				if strings.TrimSpace(reason) == "" {
-					t.Errorf("%v.%s has no reason", typ, field.Name)
-				}
-				continue
-			}
-			for name := range strings.FieldsSeq(entry) {
-				used[name] = true
-			}
-		}
-		for name := range table {
-			if _, ok := typ.FieldByName(name); !ok {
-				t.Errorf("%v has no field %s", typ, name)
-			}
+// TestNewSpec goes through the fields of storage.ObjectAttrs, storage.Conditions and Spec. Each
+// has a counterpart of the same name and value, or is in a list here. A new field of either is in
+// no list.
+func TestNewSpec(t *testing.T) {
+	attrs, conditions := filled[storage.ObjectAttrs](), filled[storage.Conditions]()
+	conditions.DoesNotExist = false
+	_, err := gcs.NewSpec(&attrs, &conditions)
+	if want := "an upload cannot set " + strings.Join(refused, ", "); !errors.Is(err, session.ErrInvalid) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("all fields are set: %v\nwant %s", err, want)
+	}
+	for _, name := range refused {
+		if field := reflect.ValueOf(&attrs).Elem().FieldByName(name); field.IsValid() {
+			field.SetZero()
 		}
 	}
-	exists := map[string]bool{}
-	for _, typ := range ours {
-		for i := range typ.NumField() {
-			name := typ.Name() + "." + typ.Field(i).Name
-			exists[name] = true
-			if !used[name] && own[name] == "" {
-				t.Errorf("session.%s is in no table", name)
-			}
-		}
+	attrs.ACL[0] = storage.ACLRule{Entity: attrs.ACL[0].Entity, Role: attrs.ACL[0].Role}
+	for key, payload := range attrs.Contexts.Custom {
+		attrs.Contexts.Custom[key] = storage.ObjectCustomContextPayload{Value: payload.Value}
 	}
-	for name := range used {
-		if !exists[name] {
-			t.Errorf("there is no session.%s", name)
+	before := leaves(attrs)
+	spec, err := gcs.NewSpec(&attrs, &conditions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := leaves(attrs), leaves(spec)
+	if !maps.Equal(want, before) {
+		t.Errorf("NewSpec changed the attributes: %v, before %v", want, before)
+	}
+	want["Object"] = want["Name"]
+	delete(want, "Name")
+	for name, value := range leaves(conditions) {
+		want["If"+name] = value
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("NewSpec = %v, want %v", got, want)
+	}
+	wantOnly(t, "Spec", filled[session.Spec](), got,
+		"ACL.Domain", "ACL.Email", "ACL.EntityID", "ACL.ProjectTeam.ProjectNumber", "ACL.ProjectTeam.Team", "Contexts.Custom.CreateTime", "Contexts.Custom.UpdateTime", // which the service sets
+		"EncryptionKey",      // of ObjectHandle.Key
+		"UserProject",        // of the BucketHandle
+		"Gzip",               // compressed by package upload
+		"DefaultContentType", // for resumed uploads
+		"NoClobber")          // for resumed uploads
+
+	spec, err = gcs.NewSpec(nil, &storage.Conditions{DoesNotExist: true})
+	if !maps.Equal(leaves(spec), map[string]string{"IfGenerationMatch": "0"}) || err != nil {
+		t.Errorf("DoesNotExist: %v, %v", leaves(spec), err)
+	}
+	if _, err := gcs.NewSpec(nil, &storage.Conditions{DoesNotExist: true, GenerationMatch: 1}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("DoesNotExist and GenerationMatch: %v, want ErrInvalid", err)
+	}
+}
+
+// TestObjectAttrs goes through the fields of Object, of storage.ObjectAttrs, and of the resource
+// that the service returns. Each has a counterpart of the same name and value, or is in a list here.
+func TestObjectAttrs(t *testing.T) {
+	object := filled[session.Object]()
+	want, got := leaves(object), leaves(*gcs.ObjectAttrs(&object))
+	wantOnly(t, "ObjectAttrs", filled[storage.ObjectAttrs](), got, "Prefix", "PredefinedACL", "Contexts.Custom.Delete")
+	wantOnly(t, "Object", object, got,
+		"HasCRC32C", "Gzip", "FileModTime", "UncompressedSize", // package session derives them
+		"RestoreToken", "SelfLink", "StorageClassUpdated") // the official library drops them
+	maps.DeleteFunc(want, func(name, _ string) bool { return got[name] == "" })
+	if !maps.Equal(got, want) {
+		t.Errorf("ObjectAttrs = %v, want %v", got, want)
+	}
+	if gcs.ObjectAttrs(nil) != nil {
+		t.Error("ObjectAttrs of nil is not nil")
+	}
+
+	resource, ours := jsonNames(reflect.TypeFor[raw.Object]()), jsonNames(reflect.TypeFor[session.Object]())
+	if diff := difference(resource, ours); !slices.Equal(diff, []string{"customerEncryption", "id", "kind"}) {
+		t.Errorf("in the resource only: %q", diff)
+	}
+	if diff := difference(ours, resource); !slices.Equal(diff, []string{"customerKeySHA256", "fileModTime", "gzip", "hasCRC32C", "uncompressedSize"}) {
+		t.Errorf("in Object only: %q", diff)
+	}
+}
+
+// TestWriterFields checks that docs/from-storage-writer.md says what replaces each field of
+// storage.Writer.
+func TestWriterFields(t *testing.T) {
+	page, err := os.ReadFile("../../docs/from-storage-writer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[storage.Writer]().Fields() {
+		if field.IsExported() && !strings.Contains(string(page), "`w."+field.Name+"`") {
+			t.Errorf("the page has no `w.%s`", field.Name)
 		}
 	}
 }
 
-// TestAssignments checks that the fields which a program sets on a storage.Writer can
-// be set on a Spec by the same name, and with the same type except for those that the
-// documentation of Spec names.
-func TestAssignments(t *testing.T) {
-	differ := []string{"ACL", "CRC32C", "Contexts", "Retention"}
-	spec, attrs := reflect.TypeFor[session.Spec](), reflect.TypeFor[storage.ObjectAttrs]()
-	for name, entry := range official[attrs] {
-		if !strings.Contains(entry, "Spec.") || name == "Bucket" || name == "Name" || name == "CustomerKeySHA256" {
-			continue // of the handle
+// filled returns a value all of whose fields are set, each to another value. A slice or a map has
+// one element.
+func filled[T any]() T {
+	var value T
+	n := 0
+	fill(reflect.ValueOf(&value).Elem(), &n)
+	return value
+}
+
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch field := v.Addr().Interface().(type) {
+	case *time.Time:
+		*field = time.Unix(int64(*n), 0).UTC()
+		return
+	case *session.EncryptionKey:
+		*field, _ = session.NewEncryptionKey(make([]byte, 32))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", *n))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	case reflect.Map:
+		element := reflect.New(v.Type().Elem()).Elem()
+		fill(element, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key"), element)
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			fill(field, n)
 		}
-		theirs, _ := attrs.FieldByName(name)
-		field, ok := spec.FieldByName(name)
-		if !ok {
-			t.Errorf("Spec has no field %s", name)
-		} else if same := field.Type == theirs.Type; same == slices.Contains(differ, name) {
-			t.Errorf("Spec.%s is %v, storage.ObjectAttrs has %v", name, field.Type, theirs.Type)
+	default:
+		v.Set(reflect.ValueOf(*n % 256).Convert(v.Type()))
+	}
+}
+
+// leaves returns the text of each field that is set, by its name. Pointers, slices and maps have no
+// name of their own.
+func leaves(of any) map[string]string {
+	set := map[string]string{}
+	var visit func(name string, v reflect.Value)
+	visit = func(name string, v reflect.Value) {
+		_, plain := v.Interface().(fmt.Stringer) // such as time.Time
+		switch {
+		case v.Kind() == reflect.Struct && !plain && v.Type() != reflect.TypeFor[session.EncryptionKey]():
+			for field, value := range v.Fields() {
+				visit(strings.TrimPrefix(name+"."+field.Name, "."), value)
+			}
+		case v.Kind() == reflect.Pointer && !v.IsNil() && v.Elem().Kind() != reflect.Struct:
+			set[name] = fmt.Sprint(v.Elem()) // 0 is a value, too
+		case v.Kind() == reflect.Pointer && !v.IsNil():
+			visit(name, v.Elem())
+		case v.Kind() == reflect.Slice || v.Kind() == reflect.Map:
+			for _, element := range v.Seq2() {
+				visit(name, element)
+			}
+		case !v.IsZero():
+			set[name] = fmt.Sprint(v)
 		}
 	}
+	visit("", reflect.ValueOf(of))
+	return set
+}
+
+// wantOnly fails unless the fields of all that are not in some are those that are listed.
+func wantOnly(t *testing.T, what string, all any, some map[string]string, listed ...string) {
+	t.Helper()
+	slices.Sort(listed)
+	if diff := difference(slices.Collect(maps.Keys(leaves(all))), slices.Collect(maps.Keys(some))); !slices.Equal(diff, listed) {
+		t.Errorf("%s: without a counterpart are %q, want %q", what, diff, listed)
+	}
+}
+
+// difference returns what is in all and not in some, sorted.
+func difference(all, some []string) []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for _, name := range all {
+			if !slices.Contains(some, name) && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+// jsonNames returns the names of the fields of a struct in JSON.
+func jsonNames(of reflect.Type) (names []string) {
+	for field := range of.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); field.IsExported() && name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }

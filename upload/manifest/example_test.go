@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
 )
@@ -52,7 +52,7 @@ func batch(path string, jobs iter.Seq[upload.Job]) error {
 			return err
 		}
 		r := manifest.Record{Status: manifest.Done, Path: job.Path, Bucket: job.Spec.Bucket, Object: job.Spec.Object}
-		if r.Source, err = chunk.StatIdentity(job.Path); err != nil {
+		if r.Source, err = sourcefile.StatIdentity(job.Path); err != nil {
 			return err
 		}
 		// Upload the file here.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // Errors that a caller can check with [errors.Is].
@@ -51,9 +52,10 @@ type Stats struct {
 // Open opens the manifest at path, or creates it. If the last line is incomplete,
 // Open removes it. The caller must call Close.
 //
-// endpoint is that of the objects, see [upload.Uploader.Endpoint]. It is recorded, and Skip
-// ignores the records of other endpoints: an object in an emulator is not one at the
-// service. If endpoint is "", it is not recorded, and Skip reads all records.
+// endpoint is the endpoint of the objects, see [upload.Uploader.Endpoint]. It is recorded.
+// Skip ignores the records of other endpoints: a file that was uploaded to an emulator is
+// not finished for the service. If endpoint is "", it is not recorded, and Skip reads all
+// records.
 //
 // The error wraps [ErrLocked], [ErrVersion], [ErrFormat] or an error of the file
 // system.
@@ -80,7 +82,7 @@ func Open(path, endpoint string) (_ *Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{path: abs, endpoint: endpoint, unlock: unlock, identity: chunk.StatIdentity}
+	m := &Manifest{path: abs, endpoint: endpoint, unlock: unlock, identity: sourcefile.StatIdentity}
 	if err := m.open(); err != nil {
 		if m.read != nil {
 			_ = m.read.Close()

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -117,11 +119,11 @@ func TestSkip(t *testing.T) {
 		if err := os.WriteFile(path(name), []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		id, err := chunk.StatIdentity(path(name))
+		id, err := sourcefile.StatIdentity(path(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Record{Status: Done, Path: path(name), Source: id, Bucket: "bkt", Object: name, CRC32C: chunk.Update(0, []byte(name)), HasCRC32C: true}
+		r := Record{Status: Done, Path: path(name), Source: id, Bucket: "bkt", Object: name, CRC32C: checksum.Update(0, []byte(name)), HasCRC32C: true}
 		first := r
 		switch name {
 		case "new":
@@ -192,7 +194,7 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 	if err := os.WriteFile(source, []byte("a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	id, err := chunk.StatIdentity(source)
+	id, err := sourcefile.StatIdentity(source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload"
 	"gcsup/upload/internal/batch"
 )
@@ -25,7 +26,7 @@ func Outcome(res *upload.Result, err error) (r Record, ok bool) {
 	case res.Skipped != upload.SkipNothing:
 		r.Status = Skipped
 		if r.Source == (chunk.Identity{}) { // it was not opened
-			r.Source, _ = chunk.StatIdentity(res.Path)
+			r.Source, _ = sourcefile.StatIdentity(res.Path)
 			modified := time.Unix(0, r.Source.ModTimeNS)
 			if res.Skipped == upload.SkipSameTime && (res.Object == nil || batch.CompareTime(res.Spec.Gzip, r.Source.Size, modified, res.Object) != batch.SameTime) {
 				return Record{}, false // it was changed after the walk

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
@@ -22,7 +22,7 @@ func TestOutcome(t *testing.T) {
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	identity, err := chunk.StatIdentity(path)
+	identity, err := sourcefile.StatIdentity(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
-	"gcsup/session"
+	"gcsup/internal/checksum"
+	"gcsup/internal/objectmeta"
 )
 
 const (
@@ -99,7 +100,7 @@ func (r Record) encode() ([]byte, error) {
 		l.Generation = strconv.FormatInt(r.Generation, 10)
 	}
 	if r.HasCRC32C {
-		l.CRC32C = chunk.EncodeCRC32C(r.CRC32C)
+		l.CRC32C = checksum.Encode(r.CRC32C)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -131,7 +132,7 @@ func decode(text []byte) (Record, error) {
 	if !slices.Contains(statuses, l.Status) {
 		return Record{}, fmt.Errorf("unknown status %q", l.Status)
 	}
-	if r.Bucket, r.Object, ok = session.SplitURL(l.Destination); !ok || r.Object == "" {
+	if r.Bucket, r.Object, ok = objectmeta.SplitURL(l.Destination); !ok || r.Object == "" {
 		return Record{}, fmt.Errorf("%q is not a destination", l.Destination)
 	}
 	if l.Identity != nil {
@@ -144,7 +145,7 @@ func decode(text []byte) (Record, error) {
 		}
 	}
 	if l.CRC32C != "" {
-		if r.CRC32C, err = chunk.DecodeCRC32C(l.CRC32C); err != nil {
+		if r.CRC32C, err = checksum.Decode(l.CRC32C); err != nil {
 			return Record{}, err
 		}
 		r.HasCRC32C = true

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload"
 	"gcsup/upload/internal/runsort"
 )
@@ -166,10 +167,10 @@ func (m *Manifest) unchanged(ctx context.Context, job upload.Job, r Record) bool
 		return false
 	}
 	r.Source.Device = now.Device // differs on another machine, and after a new mount
-	switch r.Source.Compare(now) {
-	case chunk.Same:
+	switch sourcefile.Compare(r.Source, now) {
+	case sourcefile.Same:
 		return true
-	case chunk.ChangeTimeOnly:
+	case sourcefile.ChangeTimeOnly:
 		// The object of a file that was skipped may have other bytes.
 		return r.Status == Done && r.HasCRC32C && hasCRC32C(ctx, job.Path, now, r.CRC32C)
 	}
@@ -179,7 +180,7 @@ func (m *Manifest) unchanged(ctx context.Context, job upload.Job, r Record) bool
 // hasCRC32C reports whether a file still has the identity, and its bytes have the
 // checksum want.
 func hasCRC32C(ctx context.Context, path string, identity chunk.Identity, want uint32) bool {
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		return false
 	}

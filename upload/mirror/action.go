@@ -8,7 +8,7 @@ import (
 // A Kind is what is done with a file or an object.
 type Kind int
 
-// The kinds. Only Upload, Delete and Protect are those of an [Outcome].
+// The kinds. An [Outcome] has only Upload, Delete and Protect.
 const (
 	Upload  Kind = iota // the file is uploaded: there is no object, or one that differs
 	Compare             // the bytes of the file are compared with the object, which is replaced if they differ
@@ -24,7 +24,8 @@ var kindNames = [...]string{Upload: "upload", Compare: "compare", Keep: "keep", 
 // String returns the name of k in lower case.
 func (k Kind) String() string { return kindNames[k] }
 
-// A Reason is why an object without a file is not deleted. Excluded is also one of Delete, see Action.
+// A Reason is why an object without a file is not deleted. Excluded is also the reason of some
+// deletions, see Action.
 type Reason int
 
 // The reasons.

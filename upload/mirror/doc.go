@@ -31,6 +31,6 @@
 //
 // # Order
 //
-// A plan is a merge of the files and the listing. Both are in the order of the raw bytes of
-// the names. The merge checks that, and ends with an error otherwise, before anything is deleted.
+// A plan is a merge of the files and the listing. Both are in the order of the raw bytes of the
+// names. If one is not in this order, the run ends with an error before anything is deleted.
 package mirror

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload"
 )
 

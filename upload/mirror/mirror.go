@@ -100,7 +100,7 @@ func New(dir string, spec upload.Spec, opts *Options) (*Mirror, error) {
 	switch {
 	case o.Tree.Shard != tree.Shard{}:
 		return nil, fmt.Errorf("%w: a mirror has no shards", tree.ErrUsage)
-	case o.Tree.ReportSymlinks, o.Batch.Listing != nil, spec.Conditional():
+	case o.Tree.ReportSymlinks, o.Batch.Listing != nil, len(spec.Conditions()) > 0:
 		return nil, fmt.Errorf("%w: ReportSymlinks, Listing and preconditions are not for a mirror", tree.ErrUsage)
 	}
 	if info, err := os.Stat(dir); err != nil {
@@ -129,9 +129,10 @@ func (m *Mirror) Prefix() string { return m.listing.Prefix }
 // Sizes yields the sizes of all files, see [tree.Tree.Sizes].
 func (m *Mirror) Sizes(ctx context.Context) iter.Seq[int64] { return m.tree.Sizes(ctx) }
 
-// Plan yields what Run with Delete would do, in the order of the object names. It reads directories and the
-// listing, but no files: a Compare may become an upload. If the listing fails, the last pair has the
-// error. Whether objects may be deleted is known at the end: if there is a Fail, none is.
+// Plan yields what Run with Delete would do, in the order of the object names. It reads directories
+// and the listing, but no files: a Compare may become an upload. If the listing fails, the last
+// pair has the error. If the plan has a Fail, Run deletes nothing. This is known only at the end of
+// the plan.
 func (m *Mirror) Plan(ctx context.Context, u *upload.Uploader) iter.Seq2[Action, error] {
 	return func(yield func(Action, error) bool) {
 		r := rules{m.opts.Batch.Skip, m.protect, m.opts.DeleteExcluded}

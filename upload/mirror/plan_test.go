@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -49,7 +50,7 @@ func objectsOf(texts string) iter.Seq2[*session.Object, error] {
 				_, _ = fmt.Sscan(n, &o.Size)
 			}
 			if name, n, ok := strings.Cut(text, "@"); ok {
-				o.Name, o.FileModTime = name, session.ParseFileModTime(n)
+				o.Name, o.FileModTime = name, objectmeta.ParseFileModTime(n)
 			}
 			if !yield(o, nil) {
 				return

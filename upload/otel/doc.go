@@ -25,23 +25,23 @@
 //	gcsup.size               of the source in bytes, if it is known
 //	gcsup.generation         of the object, if there is one
 //	gcsup.sent               bytes of object data that were sent, repeats included
-//	gcsup.resent             those of them that were sent before
+//	gcsup.resent             the part of gcsup.sent that was sent before
 //	gcsup.resumed            whether an earlier call began the upload
 //	gcsup.resumed_from       the committed offset at which it continued; only if it was resumed
 //	gcsup.resumable          whether a later call can continue it; only if it failed
 //	gcsup.requests           HTTP requests
 //	gcsup.retries            requests that were repeated or replaced by a query
-//	error.type               the kind of the error, such as precondition, see package [gcsup/upload/errkind]
+//	error.type               the kind of the error, such as precondition, as in the JSON lines of gcsup
 //
 // and these span events
 //
 //	query      a status query: http.response.status_code, gcsup.offset (the committed one), error.type, gcsup.next
-//	waiting    a request failed, the next try is later: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
-//	held       another process has the saved upload: gcsup.wait.duration, gcsup.cause
+//	waiting    a request failed, the retry is later: gcsup.wait.duration in seconds, gcsup.wait.retry, gcsup.cause
+//	lease_held another process has the saved upload: gcsup.wait.duration, gcsup.cause
 //	input_waits      the input of a stream waits, because its spool is full: gcsup.cause
 //	input_continues  the input is read again
 //	restarted  the session was lost, the upload starts over: gcsup.cause
-//	resumed    a saved session continues: gcsup.offset
+//	resumed    the session of a saved upload continues: gcsup.offset
 //	discarded  a saved upload was not used: gcsup.cause
 //	divided    one connection is slow, the file is sent in parts: gcsup.cause
 //	warning    something is wrong that does not stop the upload: gcsup.cause
@@ -61,7 +61,7 @@
 //	gcsup.upload.size        histogram  By         size of each object that was made
 //	gcsup.upload.active      updown     {upload}   uploads under way
 //	gcsup.upload.sent        counter    By         bytes of object data that were sent, repeats included; added while they are sent
-//	gcsup.upload.resent      counter    By         those of them that were sent before; added when an upload ends
+//	gcsup.upload.resent      counter    By         the part of gcsup.upload.sent that was sent before; added when an upload ends
 //	gcsup.upload.restarts    counter    {restart}  sessions that were lost and replaced
 //	gcsup.wait.duration      histogram  s          each wait before a retry, as it begins
 //	gcsup.exchange.duration  histogram  s          each request until its reply was read

@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"gcsup/internal/errkind"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 // scope is the name of the instrumentation.
@@ -94,7 +94,7 @@ func (t *Telemetry) Observe(e upload.Event) {
 	switch e.Kind {
 	case upload.Waiting:
 		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), attribute.Int("gcsup.wait.retry", e.Retry), cause)
-	case upload.Held:
+	case upload.LeaseHeld:
 		note(attribute.Float64("gcsup.wait.duration", e.Delay.Seconds()), cause)
 	case upload.Restarted, upload.Discarded, upload.Divided, upload.Warning, upload.InputWaits:
 		note(cause)
@@ -124,7 +124,7 @@ func (t *Telemetry) Exchange(x upload.Exchange) {
 		reply = append(reply, attribute.Int64(offsetKey, x.Committed))
 	}
 	if x.Next != nil {
-		reply = append(reply, attribute.String("gcsup.next", x.Next.Step.String()))
+		reply = append(reply, attribute.String("gcsup.next", string(x.Next.Step)))
 	}
 	span.AddEvent("query", trace.WithTimestamp(x.Time.Add(x.Duration)), trace.WithAttributes(reply...))
 }

@@ -255,7 +255,7 @@ func TestOutcomes(t *testing.T) {
 			return s.up.File(s.t.Context(), "missing", spec)
 		}},
 		{"truncated", "failed", "truncated", codes.Error, nil, func(s *setting) (*upload.Result, error) {
-			return s.up.With(upload.CallOptions{Size: new(int64(2))}).Reader(s.t.Context(), strings.NewReader("x"), spec)
+			return withCall(s.up, upload.CallOptions{Size: new(int64(2))}).Reader(s.t.Context(), strings.NewReader("x"), spec)
 		}},
 		{"precondition", "failed", "precondition", codes.Error, nil, func(s *setting) (*upload.Result, error) {
 			seed(s)
@@ -498,4 +498,13 @@ func TestDocumentation(t *testing.T) {
 	if !maps.Equal(documented, exported) {
 		t.Errorf("documented\n%v\nexported\n%v", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(exported)))
 	}
+}
+
+// withCall returns up.With(o), whose options must be valid.
+func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
+	own, err := up.With(o)
+	if err != nil {
+		panic(err)
+	}
+	return own
 }

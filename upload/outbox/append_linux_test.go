@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 )
 
@@ -42,7 +42,7 @@ func appendWhileRemoved(t *testing.T, to string) bool {
 	if err := os.WriteFile(path, powerOld, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src, err := chunk.OpenBelow(dir, "f")
+	src, err := sourcefile.OpenBelow(dir, "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func appendWhileRemoved(t *testing.T, to string) bool {
 		t.Fatal(err)
 	}
 	wrote := make(chan error, 1)
-	err = src.Dispose(id, func(h *chunk.Held) error {
+	err = src.Dispose(id, func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
 		go func() {
 			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 			if err == nil {
@@ -60,12 +60,12 @@ func appendWhileRemoved(t *testing.T, to string) bool {
 			}
 			wrote <- err
 		}()
-		for writers := chunk.NoWriters; writers == chunk.NoWriters; {
-			if _, writers, err = chunk.Inspect(path); err != nil {
+		for writers := sourcefile.NoWriters; writers == sourcefile.NoWriters; {
+			if _, writers, err = sourcefile.Inspect(path); err != nil {
 				return err
 			}
 		}
-		return box.dispose(h.Dir, h.Path, h.Info, h.Unchanged)
+		return box.dispose(dir, path, info, unchanged)
 	})
 	if errors.Is(<-wrote, fs.ErrNotExist) {
 		return false

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/errkind"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 // task is a file to upload. The fields are copies, because the entry belongs to the table.
@@ -50,12 +51,16 @@ func (o *Outbox) attempt(ctx context.Context, t task) result {
 		call.Skip = upload.SkipIdentical
 	}
 	if !keep {
-		call.Dispose = func(file *chunk.Held) error {
+		call.Dispose = func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
 			o.verified(t.entry)
-			return o.disposer.dispose(file.Dir, file.Path, file.Info, file.Unchanged)
+			return o.disposer.dispose(dir, path, info, unchanged)
 		}
 	}
-	res, err := o.up.With(call).File(ctx, path, o.spec(t.name))
+	res := &upload.Result{Path: path}
+	up, err := o.up.With(call)
+	if err == nil {
+		res, err = up.File(ctx, path, o.spec(t.name))
+	}
 	var left error
 	switch {
 	case err != nil:
@@ -153,7 +158,7 @@ func (o *Outbox) setAside(f task, attempts int, why cause) event {
 // identity returns the identity of the file at path.
 func (o *Outbox) identity(path string) (id chunk.Identity, err error) {
 	err = o.box.in(path, func(dir *os.Root, name string) (err error) {
-		id, err = chunk.StatIdentityIn(dir, name)
+		id, err = sourcefile.StatIdentityIn(dir, name)
 		return err
 	})
 	return id, err

@@ -5,6 +5,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // phase is how far a file is on its way.
@@ -62,10 +63,10 @@ type cause struct{ kind, text string }
 // event is what happened to a file.
 type event struct {
 	kind    eventKind
-	id      chunk.Identity // glanced, inspected
-	writers chunk.Writers  // inspected
-	outcome outcome        // ended
-	why     *cause         // ended, stranded; nil for a success
+	id      chunk.Identity     // glanced, inspected
+	writers sourcefile.Writers // inspected
+	outcome outcome            // ended
+	why     *cause             // ended, stranded; nil for a success
 }
 
 type eventKind uint8
@@ -208,12 +209,12 @@ func (r *rules) inspected(f file, e event, now moment) (file, action) {
 }
 
 // rest returns how long to wait before the file is looked at again; 0 if it is complete.
-func (r *rules) rest(f file, writers chunk.Writers, now moment) time.Duration {
+func (r *rules) rest(f file, writers sourcefile.Writers, now moment) time.Duration {
 	still := now.at - f.since // for how long it is known to be unchanged
 	switch writers {
-	case chunk.HasWriters:
+	case sourcefile.HasWriters:
 		return max(min(r.settle, writersPoll), 100*time.Millisecond)
-	case chunk.NoWriters:
+	case sourcefile.NoWriters:
 		// A rename or a link changes only the change time, and a write both.
 		if f.id.ChangeTimeNS > f.id.ModTimeNS {
 			return 0

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 var testRules = rules{settle: 10 * time.Second, attempts: 3, policy: backoff.Policy{Jitter: backoff.NoJitter}}
@@ -27,24 +28,24 @@ func at(n int64) moment {
 func TestComplete(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		writers chunk.Writers
+		writers sourcefile.Writers
 		id      chunk.Identity
 		since   int64 // when it was first seen, in seconds
 		now     int64
 		want    time.Duration // 0 if it is complete
 	}{
-		{"renamed into the directory", chunk.NoWriters, identity(5, 900, 1000), 0, 0, 0},
-		{"renamed, but open for writing", chunk.HasWriters, identity(5, 900, 1000), 0, 50, 10 * time.Second},
-		{"renamed, writers unknown", chunk.WritersUnknown, identity(5, 900, 1000), 0, 0, 10 * time.Second},
-		{"written now", chunk.NoWriters, identity(5, 1000, 1000), 0, 0, 10 * time.Second},
-		{"written 4 s ago", chunk.NoWriters, identity(5, 996, 996), 0, 0, 6 * time.Second},
-		{"written long ago", chunk.NoWriters, identity(5, 900, 900), 0, 0, 0},
-		{"written long ago, writers unknown", chunk.WritersUnknown, identity(5, 900, 900), 0, 0, 10 * time.Second},
-		{"seen 4 s ago, writers unknown", chunk.WritersUnknown, identity(5, 900, 900), 6, 10, 6 * time.Second},
-		{"seen 10 s ago, writers unknown", chunk.WritersUnknown, identity(5, 900, 900), 0, 10, 0},
-		{"modified in the future", chunk.NoWriters, identity(5, 5000, 900), 0, 0, 10 * time.Second},
-		{"modified in the future, seen 10 s ago", chunk.NoWriters, identity(5, 5000, 900), 0, 10, 0},
-		{"no change time, as on Windows", chunk.WritersUnknown, identity(5, 900, 0), 0, 10, 0},
+		{"renamed into the directory", sourcefile.NoWriters, identity(5, 900, 1000), 0, 0, 0},
+		{"renamed, but open for writing", sourcefile.HasWriters, identity(5, 900, 1000), 0, 50, 10 * time.Second},
+		{"renamed, writers unknown", sourcefile.WritersUnknown, identity(5, 900, 1000), 0, 0, 10 * time.Second},
+		{"written now", sourcefile.NoWriters, identity(5, 1000, 1000), 0, 0, 10 * time.Second},
+		{"written 4 s ago", sourcefile.NoWriters, identity(5, 996, 996), 0, 0, 6 * time.Second},
+		{"written long ago", sourcefile.NoWriters, identity(5, 900, 900), 0, 0, 0},
+		{"written long ago, writers unknown", sourcefile.WritersUnknown, identity(5, 900, 900), 0, 0, 10 * time.Second},
+		{"seen 4 s ago, writers unknown", sourcefile.WritersUnknown, identity(5, 900, 900), 6, 10, 6 * time.Second},
+		{"seen 10 s ago, writers unknown", sourcefile.WritersUnknown, identity(5, 900, 900), 0, 10, 0},
+		{"modified in the future", sourcefile.NoWriters, identity(5, 5000, 900), 0, 0, 10 * time.Second},
+		{"modified in the future, seen 10 s ago", sourcefile.NoWriters, identity(5, 5000, 900), 0, 10, 0},
+		{"no change time, as on Windows", sourcefile.WritersUnknown, identity(5, 900, 0), 0, 10, 0},
 	} {
 		f := file{phase: settling, id: tt.id, since: at(tt.since).at}
 		if got := testRules.rest(f, tt.writers, at(tt.now)); got != tt.want {
@@ -63,9 +64,9 @@ func TestSteps(t *testing.T) {
 	}{
 		"glance":         {event{kind: glanced, id: whole}, 0},
 		"glance edited":  {event{kind: glanced, id: edited}, 0},
-		"inspect":        {event{kind: inspected, id: whole, writers: chunk.NoWriters}, 0},
-		"inspect fresh":  {event{kind: inspected, id: written, writers: chunk.NoWriters}, 0},
-		"inspect edited": {event{kind: inspected, id: edited, writers: chunk.NoWriters}, 0},
+		"inspect":        {event{kind: inspected, id: whole, writers: sourcefile.NoWriters}, 0},
+		"inspect fresh":  {event{kind: inspected, id: written, writers: sourcefile.NoWriters}, 0},
+		"inspect edited": {event{kind: inspected, id: edited, writers: sourcefile.NoWriters}, 0},
 		"later":          {event{kind: expired}, 10},
 		"absent":         {event{kind: absent}, 0},
 		"take":           {event{kind: taken}, 0},
@@ -177,7 +178,7 @@ func TestEverySequence(t *testing.T) {
 	whole, edited := identity(5, 900, 1000), identity(6, 1001, 1001)
 	outside := []event{
 		{kind: glanced, id: whole}, {kind: glanced, id: edited}, {kind: absent}, {kind: expired},
-		{kind: inspected, id: whole, writers: chunk.NoWriters}, {kind: inspected, id: edited, writers: chunk.NoWriters}, {kind: inspected, id: whole, writers: chunk.HasWriters},
+		{kind: inspected, id: whole, writers: sourcefile.NoWriters}, {kind: inspected, id: edited, writers: sourcefile.NoWriters}, {kind: inspected, id: whole, writers: sourcefile.HasWriters},
 	}
 	var endings []event
 	for o := disposed; o <= full; o++ {
@@ -211,7 +212,7 @@ func TestEverySequence(t *testing.T) {
 			switch {
 			case f.phase.busy() && e.kind != ended && e.kind != verified && (next != f || a != nothing):
 				t.Errorf("%s: an attempt is under way, and something else changes the file", what)
-			case next.phase == complete && f.phase != complete && e.outcome != interrupted && (a != queue || e.writers != chunk.NoWriters):
+			case next.phase == complete && f.phase != complete && e.outcome != interrupted && (a != queue || e.writers != sourcefile.NoWriters):
 				t.Errorf("%s: it is complete without an inspection, or not queued", what)
 			case a == queue && next.phase != complete, a == giveUp && next.phase != failed:
 				t.Errorf("%s: the action does not fit", what)

@@ -19,8 +19,8 @@ type durableDirs struct {
 // maxDurable bounds the directories that durableDirs remembers.
 const maxDurable = 10_000
 
-// make makes dir, and the directories between it and base, which exists.
-func (m *durableDirs) make(d disk, base, dir string) error {
+// makeAll makes dir, and the directories between it and base, which exists.
+func (m *durableDirs) makeAll(d disk, base, dir string) error {
 	if dir == base {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (m *durableDirs) make(d disk, base, dir string) error {
 	if parent == dir {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrNotExist}
 	}
-	if err := m.make(d, base, parent); err != nil {
+	if err := m.makeAll(d, base, parent); err != nil {
 		return err
 	}
 	if !exists {
@@ -81,7 +81,7 @@ func makeAll(d disk, dir string) error {
 	base := dir
 	for {
 		if info, err := os.Stat(base); err == nil && info.IsDir() || filepath.Dir(base) == base {
-			return new(durableDirs).make(d, base, dir)
+			return new(durableDirs).makeAll(d, base, dir)
 		}
 		base = filepath.Dir(base)
 	}

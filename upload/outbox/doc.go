@@ -34,18 +34,17 @@
 //
 // A file that fails waits with a growing backoff and does not stop other files. After
 // [Options].Attempts it is moved to the directory .failed, with the reason in a file beside it.
-// [Retry] moves it back. A failure that is not about the file counts only if another file was
-// uploaded since the previous attempt: an outage moves no file to .failed. If the service refuses a
-// file, that counts only if another one was uploaded since the start, or with Ordered: the settings
-// may be wrong.
+// [Retry] moves it back. A failure that is not about the file, such as an outage, counts only if
+// another file was uploaded since the previous attempt. A refusal of the service may be caused by
+// wrong settings. It counts only if another file was uploaded since the start, or with Ordered.
 //
-// Two attempts are enough if both have an answer that a third one could not change: a hold or a
-// retention protects the object, the request is invalid, or a moved file cannot have its name. If
-// the credentials do not permit to read objects, no file can be removed: nothing is sent again, and
-// Run ends with an [*UnreadableError] after two such answers.
+// Two attempts are enough if a third attempt could not change the answer: a hold or a retention
+// protects the object, the request is invalid, or a moved file cannot have its name. If the
+// credentials do not permit to read objects, no file can be removed: nothing is sent again, and Run
+// ends with an [*UnreadableError] after two such answers.
 //
-// If there is no space to save a large upload, it is not saved, because an upload that removes its
-// file makes space. If the process ends before the upload does, it starts over.
+// If there is no space to save a large upload, the upload begins without it, because it makes
+// space when it removes its file. If the process ends before, the upload starts over.
 //
 // With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
 // is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a
@@ -53,10 +52,9 @@
 //
 // # Crashes
 //
-// The process may be killed at any moment. The next one finds the files that are left. A file
-// that was there when it started may have been uploaded already. It is compared with the
-// object first and is not sent again if the bytes are equal. Large files resume, if the
-// Uploader has a Store.
+// The process may be killed at any moment. The next process finds the files that are left.
+// Such a file may have been uploaded already: it is compared with its object first, and is
+// not sent again if the bytes are equal. Large files resume, if the Uploader has a Store.
 //
 // The directory .outbox belongs to this package. It has the lock of the process, the private names
 // of files that are being removed, the record of uploaded files with [Keep], and the status for

@@ -45,7 +45,7 @@ func (d *disposer) setAside(path string, why Failure) error {
 	}
 	to := filepath.Join(d.dir, failedDir, shortened(filepath.FromSlash(why.Name)))
 	dir := filepath.Dir(to)
-	if err := d.dirs.make(d.disk, d.dir, dir); err != nil {
+	if err := d.dirs.makeAll(d.disk, d.dir, dir); err != nil {
 		return err
 	}
 	if !utf8.ValidString(why.Name) {
@@ -232,7 +232,7 @@ func Retry(dir string, names ...string) (moved []Failure, err error) {
 			continue
 		}
 		from, to := filepath.Join(dir, failedDir, filepath.FromSlash(f.File)), filepath.Join(dir, filepath.FromSlash(f.Name))
-		err := dirs.make(d, dir, filepath.Dir(to))
+		err := dirs.makeAll(d, dir, filepath.Dir(to))
 		if err == nil {
 			err = d.rename(from, to)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/internal/netconn"
@@ -73,10 +74,10 @@ func (l *lane) ended(now time.Time, bytes int64) {
 // overload reports whether the event is about a request that the service refused because of its load.
 func overload(e upload.Event) bool {
 	failed, ok := errors.AsType[*session.Error](e.Err)
-	if e.Kind != upload.Waiting || e.Store || e.Held || !ok { // the error of a held request was reported before
+	if e.Kind != upload.Waiting || e.Store || e.Blocked || !ok { // the error of a blocked retry was reported before
 		return false
 	}
 	reply := session.Reply{Status: failed.Status, Reason: failed.Reason, Message: failed.Message, FromService: failed.FromService}
-	load := reply.Load()
-	return load == session.LoadTooFast || load == session.LoadUnavailable
+	load := decide.LoadOf(&reply)
+	return load == decide.LoadTooFast || load == decide.LoadUnavailable
 }

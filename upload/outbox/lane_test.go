@@ -22,7 +22,7 @@ func TestJobs(t *testing.T) {
 		size   int64
 		files  int
 		faults []faults.Fault
-		small  int
+		jobs   int
 		limit  [2]int // of the limiter
 	}{
 		{"small", 10, 1000, nil, 0, [2]int{64, 1024}},
@@ -45,7 +45,7 @@ func TestJobs(t *testing.T) {
 					limiter = large
 				}
 				least, most, busy := limiter.Limit(), limiter.Limit(), 0
-				opts := outbox.Options{Settle: -1, Small: tt.small, SmallLimiter: small, LargeLimiter: large}
+				opts := outbox.Limited(outbox.Options{Settle: -1, Jobs: tt.jobs}, small, large)
 				w.during(opts, func(box *outbox.Outbox) {
 					w.until("empty", func() bool {
 						s := box.Status()
@@ -59,7 +59,7 @@ func TestJobs(t *testing.T) {
 				switch {
 				case tt.faults != nil && least > tt.limit[1], tt.faults == nil && (most < tt.limit[0] || most > tt.limit[1]):
 					w.t.Errorf("limits of %d to %d, want %d", least, most, tt.limit)
-				case tt.small > 0 && busy != tt.small, busy > most && tt.small == 0 && tt.size == 10:
+				case tt.jobs > 0 && busy != tt.jobs, busy > most && tt.jobs == 0 && tt.size == 10:
 					w.t.Errorf("%d files at a time, with a limit of %d", busy, most)
 				}
 				if n := small.InFlight() + large.InFlight(); n != 0 {

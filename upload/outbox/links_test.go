@@ -15,6 +15,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/sourcefile"
 	"gcsup/session/state"
 	"gcsup/upload"
 	"gcsup/upload/outbox"
@@ -259,12 +260,12 @@ func TestHardLinks(t *testing.T) {
 // TestGivesNamesBack checks that a file that a killed process was removing gets its name back, and is uploaded.
 func TestGivesNamesBack(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
-		w.write("sub/"+chunk.Aside("a"), []byte("content of a"))
-		w.write("sub/"+chunk.Aside("b"), []byte("older b"))
+		w.write("sub/"+sourcefile.Aside("a"), []byte("content of a"))
+		w.write("sub/"+sourcefile.Aside("b"), []byte("older b"))
 		w.write("sub/b", []byte("newer b"))
-		w.write(chunk.Aside("gcsup-d"), []byte("content of d")) // whose name begins like that of a temporary file
+		w.write(sourcefile.Aside("gcsup-d"), []byte("content of d")) // whose name begins like that of a temporary file
 		w.write("c", []byte("content of c"))
-		if err := os.Link(w.path("c"), w.path(chunk.Aside("c"))); err != nil { // it was getting its name back
+		if err := os.Link(w.path("c"), w.path(sourcefile.Aside("c"))); err != nil { // it was getting its name back
 			w.t.Fatal(err)
 		}
 		w.during(outbox.Options{}, w.untilEmpty)

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/upload"
+	"gcsup/upload/internal/batch"
 )
 
 // Options configure an [Outbox]. The zero value uses the defaults.
@@ -43,17 +44,16 @@ type Options struct {
 	// backoff. Each attempt has retries of its own, see [upload.Options].
 	Policy backoff.Policy
 
-	// Small, Large, Jobs, SmallLimiter, LargeLimiter and Memory are those of [upload.BatchOptions]. The limiters
-	// count a file from the start of an attempt until it was removed, moved or recorded.
-	Small, Large, Jobs         int
-	SmallLimiter, LargeLimiter *backoff.Limiter
-	Memory                     int64
+	// Jobs is that of [upload.BatchOptions]. A file counts from the start of an attempt until it was
+	// removed, moved or recorded.
+	Jobs int
 
 	// Spec completes the Spec of a file, for example with a content type. name is relative to the
 	// directory, with slashes. It must return the same Spec for a name each time.
 	Spec func(name string, spec upload.Spec) upload.Spec
 
-	// Observer is called with the events of each upload, in place of that of the Uploader.
+	// Observer is called with the events of each upload, in place of the Observer of the
+	// Uploader.
 	Observer func(upload.Event)
 
 	// Ended is called when an attempt has ended. It must return soon.
@@ -64,6 +64,8 @@ type Options struct {
 
 	// Ready is called when Run has scanned the directory once.
 	Ready func()
+
+	small, large *backoff.Limiter // nil means those of package batch
 }
 
 // Attempt is an attempt to upload a file, and what follows it.
@@ -163,10 +165,10 @@ func (o *Outbox) setDefaults() error {
 	p.Settle = max(cmp.Or(p.Settle, defaultSettle), 0)
 	p.Rescan = cmp.Or(p.Rescan, defaultRescan)
 	p.Attempts = max(cmp.Or(p.Attempts, defaultAttempts), 0)
-	small, large := upload.NewLimiters()
+	small, large := batch.NewLimiters(batch.OpenFiles())
 	l := limits{
-		small: newLane(p.Small, cmp.Or(p.SmallLimiter, small), p.Ordered), large: newLane(p.Large, cmp.Or(p.LargeLimiter, large), p.Ordered),
-		jobs: cmp.Or(max(p.Jobs, 0), math.MaxInt), memory: cmp.Or(max(p.Memory, 0), 64<<20), ordered: p.Ordered,
+		small: newLane(p.Jobs, cmp.Or(p.small, small), p.Ordered), large: newLane(p.Jobs, cmp.Or(p.large, large), p.Ordered),
+		jobs: cmp.Or(max(p.Jobs, 0), math.MaxInt), memory: 64 << 20, ordered: p.Ordered,
 	}
 	if p.Spec == nil {
 		p.Spec = func(_ string, spec upload.Spec) upload.Spec { return spec }
@@ -204,7 +206,7 @@ func (o *Outbox) open() (err error) {
 		return err
 	}
 	// Make it now, because there may be no space when it is needed.
-	_ = o.disposer.dirs.make(o.box, o.dir, filepath.Join(o.dir, removingDir))
+	_ = o.disposer.dirs.makeAll(o.box, o.dir, filepath.Join(o.dir, removingDir))
 	if o.opts.Then.keep {
 		o.memory, err = openMemory(o.dir, o.up.Endpoint())
 	}

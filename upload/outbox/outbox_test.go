@@ -428,7 +428,7 @@ func TestUnreadable(t *testing.T) {
 // fullStore is a store whose disk is full.
 type fullStore struct{ state.Store }
 
-func (fullStore) Save(context.Context, *state.Token) error {
+func (fullStore) Save(context.Context, *state.Upload) error {
 	return &os.PathError{Op: "write", Path: "state", Err: syscall.ENOSPC}
 }
 

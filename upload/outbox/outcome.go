@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gcsup/chunk"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -14,7 +15,7 @@ import (
 var errAltered = errors.New("the file changed before it was read")
 
 // ofFile are the errors that are about one file, and that no other file is expected to have.
-var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.ErrOptionsDiffer, state.ErrCorruptToken, upload.ErrTruncated}
+var ofFile = []error{chunk.ErrOpen, chunk.ErrRead, chunk.ErrNotRegular, state.ErrOptionsDiffer, state.ErrCorrupt, upload.ErrTruncated}
 
 // ofService are the errors with which the service refuses one file. If it refuses the first one, the settings
 // may be wrong for all.
@@ -35,7 +36,7 @@ func refusalOf(err error) refusal {
 	if !ok {
 		return refusal{local: true}
 	}
-	return refusal{reading: e.Op == session.OpStat && e.FromService && errors.Is(e, session.ErrPermission), protected: e.Protected()}
+	return refusal{reading: e.Op == session.OpStat && e.FromService && errors.Is(e, session.ErrPermission), protected: decide.Protected(e)}
 }
 
 // ending is how an attempt ended.

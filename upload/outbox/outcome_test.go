@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 )
 
@@ -36,7 +37,7 @@ func TestJudge(t *testing.T) {
 		{"no descriptor", ending{err: fmt.Errorf("%w: %w", chunk.ErrOpen, &fs.PathError{Op: "open", Path: "a", Err: tooManyOpen})}, unavailable},
 		{"a name with a line break", ending{err: session.Spec{Bucket: "bkt", Object: "a\nb"}.Validate()}, hopeless},
 		{"retention", ending{err: refusal(session.OpInsert, session.ErrPermission, 403, "retentionPolicyNotMet")}, hopeless},
-		{"retention, XML", ending{err: refusal(session.OpComplete, session.ErrPermission, 403, "RetentionPolicyNotMet")}, hopeless},
+		{"retention, XML", ending{err: refusal(multipart.OpComplete, session.ErrPermission, 403, "RetentionPolicyNotMet")}, hopeless},
 		{"no room for the name of a moved file", ending{left: tooLong}, hopeless},
 		{"no room for the name of a saved upload", ending{err: tooLong}, unavailable},
 		{"400", ending{err: refusal(session.OpInsert, session.ErrInvalid, 400, "invalid")}, invalid},

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // tempPrefix begins the names of files that are not complete.
@@ -24,7 +25,7 @@ const tempPrefix = ".gcsup-"
 // temporary reports whether a file is one that Put, or another function, did not complete. A file gcsup-x that is being
 // removed is none, although the name that it has meanwhile begins like one.
 func temporary(name string) bool {
-	_, aside := chunk.FromAside(name)
+	_, aside := sourcefile.FromAside(name)
 	return strings.HasPrefix(name, tempPrefix) && !aside
 }
 
@@ -66,7 +67,7 @@ func putFile(d disk, dir, path, name string) error {
 	} else if !info.IsDir() {
 		return &fs.PathError{Op: "put", Path: dir, Err: errors.New("not a directory")}
 	}
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ var errFreed = errors.New("other processes keep putting files with that name")
 const putTries = 100
 
 // putOpen puts the open file at path. It returns errFreed if it must be called again.
-func putOpen(d disk, dir, path, name string, src *chunk.Source) error {
+func putOpen(d disk, dir, path, name string, src *sourcefile.File) error {
 	to := filepath.Join(dir, filepath.FromSlash(name))
 	if same, err := sameContent(dir, name, src); err == nil {
 		return keepSame(d, dir, to, same)
@@ -121,7 +122,7 @@ func putOpen(d disk, dir, path, name string, src *chunk.Source) error {
 // time of like. confirm is called when r was read.
 func putCopy(d disk, box, to string, r io.Reader, like fs.FileInfo, confirm func() error) (err error) {
 	dir := filepath.Dir(to)
-	if err := new(durableDirs).make(d, filepath.Clean(box), dir); err != nil {
+	if err := new(durableDirs).makeAll(d, filepath.Clean(box), dir); err != nil {
 		return err
 	}
 	temp := filepath.Join(dir, tempPrefix+"put-"+strconv.FormatUint(rand.Uint64(), 36))
@@ -176,7 +177,7 @@ func keepSame(d disk, box, to string, same bool) error {
 	if !same {
 		return &fs.PathError{Op: "put", Path: to, Err: fmt.Errorf("a file with other content has that name: %w", fs.ErrExist)}
 	}
-	if err := new(durableDirs).make(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
+	if err := new(durableDirs).makeAll(d, filepath.Clean(box), filepath.Dir(to)); err != nil { // another Put may have made them
 		return err
 	}
 	f, err := boxDisk(box).open(to)
@@ -194,8 +195,8 @@ func keepSame(d disk, box, to string, same bool) error {
 
 // sameContent reports whether the file name of the outbox has the content of src. If it does not exist, the error wraps
 // fs.ErrNotExist. What is not a regular file, and would not be uploaded, never has.
-func sameContent(box, name string, src *chunk.Source) (bool, error) {
-	other, err := chunk.OpenBelow(box, filepath.FromSlash(name))
+func sameContent(box, name string, src *sourcefile.File) (bool, error) {
+	other, err := sourcefile.OpenBelow(box, filepath.FromSlash(name))
 	if errors.Is(err, chunk.ErrNotRegular) {
 		return false, nil
 	} else if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload/outbox"
 )
 
@@ -45,8 +45,8 @@ func TestPut(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) || info.Mode().Perm() != 0o440 {
 		t.Errorf("%v, %v", info, err)
 	}
-	id, writers, err := chunk.Inspect(path)
-	if err != nil || writers == chunk.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
+	id, writers, err := sourcefile.Inspect(path)
+	if err != nil || writers == sourcefile.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
 		t.Errorf("%+v, %v: the copy is not complete at once", id, err)
 	}
 	other := append(random(300 << 10)[:300<<10-1], 'x')
@@ -87,7 +87,7 @@ func TestPutFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "fresh")
-		if id, writers, err := chunk.Inspect(path); err != nil || writers == chunk.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
+		if id, writers, err := sourcefile.Inspect(path); err != nil || writers == sourcefile.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
 			t.Errorf("%+v, %v", id, err)
 		}
 		if err := os.Remove(path); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/nolink"
+	"gcsup/internal/sourcefile"
 )
 
 // sighting is what the scanner found.
@@ -197,14 +198,14 @@ func (s *scanner) inspect(ctx context.Context, dir *os.Root, name string) {
 		seen(event{kind: absent})
 		return
 	}
-	id, writers, err := chunk.InspectIn(dir, base)
+	id, writers, err := sourcefile.InspectIn(dir, base)
 	switch {
 	case gone(err) || errors.Is(err, chunk.ErrNotRegular):
 		seen(event{kind: absent})
 		return
 	case err != nil:
 		// The upload reports that the file cannot be opened.
-		if id, err = chunk.StatIdentityIn(dir, base); err != nil {
+		if id, err = sourcefile.StatIdentityIn(dir, base); err != nil {
 			return
 		}
 	}
@@ -251,7 +252,7 @@ func (s *scanner) walk(ctx context.Context, dir string) error {
 			case temporary(entry.Name()):
 				removeStale(open, entry.Name())
 			case s.recover(open, entry.Name()):
-				original, _ := chunk.FromAside(entry.Name())
+				original, _ := sourcefile.FromAside(entry.Name())
 				s.glance(ctx, open, path.Join(dir, original))
 			case hidden(name):
 			case entry.IsDir():
@@ -281,7 +282,7 @@ func (s *scanner) walk(ctx context.Context, dir string) error {
 
 // glance reports a file of dir with its identity. name is that in the outbox.
 func (s *scanner) glance(ctx context.Context, dir *os.Root, name string) {
-	id, err := chunk.StatIdentityIn(dir, path.Base(name))
+	id, err := sourcefile.StatIdentityIn(dir, path.Base(name))
 	if err == nil {
 		s.emit(ctx, sighting{kind: fileSeen, name: name, event: event{kind: glanced, id: id}})
 	}
@@ -290,10 +291,10 @@ func (s *scanner) glance(ctx context.Context, dir *os.Root, name string) {
 // removeStale removes the temporary file of a Put that was killed. That of a Put that works is kept, even if the
 // clock has jumped.
 func removeStale(dir *os.Root, name string) {
-	if id, err := chunk.StatIdentityIn(dir, name); err != nil || !stale(id, time.Now()) {
+	if id, err := sourcefile.StatIdentityIn(dir, name); err != nil || !stale(id, time.Now()) {
 		return
 	}
-	if _, writers, err := chunk.InspectIn(dir, name); err == nil && writers != chunk.HasWriters {
+	if _, writers, err := sourcefile.InspectIn(dir, name); err == nil && writers != sourcefile.HasWriters {
 		_ = dir.Remove(name)
 	}
 }
@@ -306,7 +307,7 @@ func stale(id chunk.Identity, now time.Time) bool {
 
 // recover gives a file its name back if it has the name that a file has while it is removed.
 func (s *scanner) recover(dir *os.Root, name string) bool {
-	original, ok := chunk.FromAside(name)
+	original, ok := sourcefile.FromAside(name)
 	return ok && s.restore != nil && s.restore(filepath.Join(dir.Name(), name), filepath.Join(dir.Name(), original)) == nil
 }
 

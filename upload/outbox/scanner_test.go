@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // TestWalksHaveAnEnd checks that the scanner reports when it begins and ends to read a directory, around all files of it
@@ -49,7 +49,7 @@ func TestWalksHaveAnEnd(t *testing.T) {
 // TestKeepsAside checks that a scan takes no file that is being removed for the remains of a Put, whatever its name is.
 func TestKeepsAside(t *testing.T) {
 	for _, name := range []string{"a", "gcsup-a", "gcsup-put-a"} {
-		if aside := chunk.Aside(name); temporary(aside) {
+		if aside := sourcefile.Aside(name); temporary(aside) {
 			t.Errorf("%s would be removed after a day", aside)
 		}
 	}

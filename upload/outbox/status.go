@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // Status is the state of an outbox.
@@ -32,7 +33,7 @@ type Status struct {
 	Waiting   int `json:"waiting"`   // failed, and wait for the next attempt
 	Kept      int `json:"kept"`      // uploaded, and still there
 
-	Uploaded  Count            `json:"uploaded"`           // since the start, those of the next row included
+	Uploaded  Count            `json:"uploaded"`           // since the start, including Identical
 	Identical int64            `json:"identical"`          // files whose object existed already
 	Sent      int64            `json:"sent"`               // bytes handed to the network
 	Retries   int64            `json:"retries"`            // requests that failed and were repeated
@@ -42,8 +43,8 @@ type Status struct {
 	Notified bool      `json:"notified"`         // new files are noticed at once
 	Turn     time.Time `json:"turn,omitzero"`    // when the loop of Run last made a turn: at least every second, unless it hangs
 
-	// Files has at most 100 files: those that failed, the ones with the most failures first, and then
-	// those under way, by name. If there are more, it has half of each kind.
+	// Files has at most 100 files: first failed files, by number of failures, and then files under
+	// way, by name. If there are more, it has half of each kind.
 	Files []FileStatus `json:"files,omitempty"`
 }
 
@@ -289,7 +290,7 @@ func (s *Status) count(dir string) error {
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		id, err := chunk.StatIdentity(path)
+		id, err := sourcefile.StatIdentity(path)
 		if err != nil {
 			return nil // it was removed
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // TestEntrySize limits the memory of a file: a larger entry would be in the next size class, of 112 bytes.
@@ -72,7 +72,7 @@ func TestClockJumps(t *testing.T) {
 		now := 100 * time.Second // since the outbox was opened
 		m := table.moment(now, opened, opened.Add(now+tt.jump))
 		f := file{phase: settling, id: identity(5, tt.changed, tt.changed), since: time.Duration(tt.first) * time.Second}
-		if got := testRules.rest(f, chunk.NoWriters, m); got != tt.want {
+		if got := testRules.rest(f, sourcefile.NoWriters, m); got != tt.want {
 			t.Errorf("%s: it rests for %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -115,7 +115,7 @@ func TestOrderWaitsForWalks(t *testing.T) {
 	table := newTable(testRules, limits{small: lane{fixed: 1}, ordered: true})
 	var do todo
 	found := func(name string) {
-		table.seen(name, event{kind: inspected, id: identity(5, 900, 1000), writers: chunk.NoWriters}, at(0), &do)
+		table.seen(name, event{kind: inspected, id: identity(5, 900, 1000), writers: sourcefile.NoWriters}, at(0), &do)
 	}
 	table.walking++
 	found("b")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 )
 
 // Then is what happens to a file whose object was verified.
@@ -73,7 +73,7 @@ type disposer struct {
 }
 
 // dispose removes or moves a file. dir is its directory, which is open. was is its metadata when it was compared.
-// unchanged is called when the file has another name, see [chunk.Held.Unchanged]. If another file has
+// unchanged is called when the file has another name, see [upload.CallOptions].Dispose. If another file has
 // replaced it since, that file keeps its name or gets it back, and the error wraps errAltered.
 // When dispose returns nil, the change of the names is durable: otherwise an older version of the
 // file could appear again after a power loss, and replace the object of a newer one.
@@ -105,15 +105,15 @@ func (d *disposer) dispose(dir *os.Root, path string, was fs.FileInfo, unchanged
 	return d.sync(filepath.Dir(path))
 }
 
-// make makes a directory and those above it, as far as they do not exist, and returns d with that directory open. The
+// makeDir makes a directory and those above it, as far as they do not exist, and returns d with that directory open. The
 // caller must call release.
-func (d *disposer) make(from disk, base, dir string) (k disk, release func(), err error) {
+func (d *disposer) makeDir(from disk, base, dir string) (k disk, release func(), err error) {
 	if d.dirs.isKnown(dir) {
 		if k, release, err := hold(from, dir); err == nil {
 			return k, release, nil
 		}
 	}
-	if err = d.dirs.make(from, base, dir); err == nil {
+	if err = d.dirs.makeAll(from, base, dir); err == nil {
 		k, release, err = hold(from, dir)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *disposer) make(from disk, base, dir string) (k disk, release func(), er
 // microseconds after the comparison is removed instead. The caller must call release.
 func (d *disposer) hide(from disk, path, name string, was fs.FileInfo) (k disk, release func(), private string, err error) {
 	private = filepath.Join(d.dir, removingDir, name)
-	k, release, err = d.make(from, d.dir, filepath.Dir(private))
+	k, release, err = d.makeDir(from, d.dir, filepath.Dir(private))
 	if err == nil {
 		err = d.take(k, path, private, was)
 	}
@@ -139,7 +139,7 @@ func (d *disposer) hide(from disk, path, name string, was fs.FileInfo) (k disk, 
 	}
 	full := func() bool { return noSpace(err) && !errors.Is(err, errAltered) }
 	if otherFileSystem(err) || full() {
-		private = filepath.Join(filepath.Dir(path), chunk.Aside(filepath.Base(path)))
+		private = filepath.Join(filepath.Dir(path), sourcefile.Aside(filepath.Base(path)))
 		err = d.take(k, path, private, was)
 	}
 	if full() {
@@ -161,7 +161,7 @@ func (d *disposer) confirm(private, path string, unchanged func() error) error {
 // move moves a file to d.to.
 func (d *disposer) move(from disk, path, name string, was fs.FileInfo, unchanged func() error) error {
 	to := filepath.Join(d.to, name)
-	k, release, err := d.make(from, d.to, filepath.Dir(to))
+	k, release, err := d.makeDir(from, d.to, filepath.Dir(to))
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (d *disposer) restore(private, path string) error {
 	if private == path { // it kept its name
 		return nil
 	}
-	err := d.dirs.make(d.disk, d.dir, filepath.Dir(path))
+	err := d.dirs.makeAll(d.disk, d.dir, filepath.Dir(path))
 	if err == nil {
 		err = d.disk.rename(private, path)
 	}

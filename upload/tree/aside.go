@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload"
 )
 
-// asideMark follows the name of a file that is being removed, see [chunk.Aside], in an entry. No name has a NUL, so
+// asideMark follows the name of a file that is being removed, see [sourcefile.Aside], in an entry. No name has a NUL, so
 // that the file is next to a new file of its name in the order of objects.
 const asideMark = "\x00"
 
 // asideEntry returns the entry for a name that is not that of a directory.
 func asideEntry(name string) entry {
-	if original, ok := chunk.FromAside(name); ok {
+	if original, ok := sourcefile.FromAside(name); ok {
 		return entry(original + asideMark)
 	}
 	return entry(name)
@@ -33,8 +33,8 @@ func (w *walker) aside(top *level, name string) (upload.Job, bool) {
 	if !w.run.wants(object, rel, top.included) {
 		return upload.Job{}, false
 	}
-	aside := chunk.Aside(name)
-	id, err := chunk.StatIdentityIn(top.dir, aside)
+	aside := sourcefile.Aside(name)
+	id, err := sourcefile.StatIdentityIn(top.dir, aside)
 	if err != nil {
 		return upload.Job{}, false // it was removed, or has its name back
 	}

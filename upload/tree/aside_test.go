@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -20,7 +20,7 @@ func TestAside(t *testing.T) {
 	for _, sorted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, "a", "b", "bc", chunk.Aside("b"), chunk.Aside("d"), "sub/"+chunk.Aside("e"), chunk.Aside("excluded"))
+			write(t, dir, "a", "b", "bc", sourcefile.Aside("b"), sourcefile.Aside("d"), "sub/"+sourcefile.Aside("e"), sourcefile.Aside("excluded"))
 			src, err := tree.New([]tree.Source{{Path: dir}}, upload.Spec{Bucket: "bkt"}, &tree.Options{Sorted: sorted, Exclude: []string{"excluded"}})
 			if err != nil {
 				t.Fatal(err)
@@ -49,11 +49,11 @@ func TestAside(t *testing.T) {
 func TestAsideIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		write(t, dir, chunk.Aside("a"))
-		time.Sleep(time.Until(changed(t, filepath.Join(dir, chunk.Aside("a")))))
+		write(t, dir, sourcefile.Aside("a"))
+		time.Sleep(time.Until(changed(t, filepath.Join(dir, sourcefile.Aside("a")))))
 		go func() {
 			time.Sleep(time.Millisecond)
-			_ = os.Remove(filepath.Join(dir, chunk.Aside("a")))
+			_ = os.Remove(filepath.Join(dir, sourcefile.Aside("a")))
 		}()
 		src, err := tree.New([]tree.Source{{Path: dir}}, upload.Spec{Bucket: "bkt"}, nil)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestAsideIsRemoved(t *testing.T) {
 // changed returns the time of the last change of a file.
 func changed(t *testing.T, path string) time.Time {
 	t.Helper()
-	id, err := chunk.StatIdentity(path)
+	id, err := sourcefile.StatIdentity(path)
 	if err != nil {
 		t.Fatal(err)
 	}

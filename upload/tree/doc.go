@@ -67,11 +67,11 @@
 //
 // # Two sources for one object
 //
-// [New] returns [ErrCollision] if the sources show it. If the directories of
-// two sources overlap at the destination, such as a/. and b/. at one prefix, each
-// name is looked up in the other source. If both would upload it, both
-// jobs have ErrCollision, and neither is uploaded. On a file system that ignores
-// case, this includes names that differ only in case.
+// [New] returns [ErrCollision] if the paths of the sources show a conflict. If the
+// directories of two sources overlap at the destination, such as a/. and b/. at one
+// prefix, each name is looked up in the other source. If both would upload it, both
+// jobs have ErrCollision, and neither is uploaded. On a file system that ignores case,
+// this includes names that differ only in case.
 //
 // # Errors
 //

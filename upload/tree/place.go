@@ -36,7 +36,7 @@ type Placed struct {
 //	dir      gs://bkt/x, …/x/     x/dir/… if recursive is set
 //	dir/.    gs://bkt/x, …/x/     x/… if recursive is set
 //
-// spec has the destination, see [session.SplitURL]. Arguments that are empty or objects
+// spec has the destination, of the form gs://BUCKET/OBJECT. Arguments that are empty or objects
 // are refused with ErrUsage. Place reads no directory. Without arguments, it returns the
 // prefix of the objects of a [List].
 func Place(args []string, spec upload.Spec, recursive bool) (placed []Placed, prefix string, err error) {

@@ -33,11 +33,11 @@ func withKinds(t *testing.T, jobs func(func(upload.Job) bool)) string {
 func TestPrivateIsNotRead(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	write(t, root, "a", "home/x", "home/state/sessions/s.json", "home/statex", "z")
+	write(t, root, "a", "home/x", "home/state/uploads/s.json", "home/statex", "z")
 	if runtime.GOOS != "windows" {
 		write(t, root, "way -> home/state")
 	}
-	inside := filepath.Join(root, "home", "state", "sessions", "s.json")
+	inside := filepath.Join(root, "home", "state", "uploads", "s.json")
 	for _, c := range []struct {
 		name, private, source, want string
 		opts                        tree.Options
@@ -46,8 +46,8 @@ func TestPrivateIsNotRead(t *testing.T) {
 		{"by another path", "home/../home/state/.", "", "a, home/state/ private, home/statex, home/x, z", tree.Options{IgnoreSymlinks: true}},
 		{"by a link", "home/state", "", "a, home/state/ private, home/statex, home/x, way/ private, z", tree.Options{FollowSymlinks: true}},
 		{"the source", "home", "home", " private", tree.Options{}},
-		{"in the source", "home", "home/state", "sessions/s.json", tree.Options{}},
-		{"a missing one", "nothing", "home/state", "sessions/s.json", tree.Options{}},
+		{"in the source", "home", "home/state", "uploads/s.json", tree.Options{}},
+		{"a missing one", "nothing", "home/state", "uploads/s.json", tree.Options{}},
 		{"not selected", "home/state", "", "a, home/state/ private", tree.Options{IgnoreSymlinks: true, Include: []string{"/a"}}},
 		{"excluded", "home/state", "", "a, home/statex, home/x, z", tree.Options{IgnoreSymlinks: true, Exclude: []string{"state/"}}},
 	} {
@@ -82,11 +82,11 @@ func TestPrivateIsNotRead(t *testing.T) {
 		}
 	}
 	opts.Dir = root
-	list, err := tree.List(t.Context(), strings.NewReader("a\nhome/state/sessions/s.json\nhome/x\n"), '\n', upload.Spec{Bucket: "bkt", Object: "p"}, opts)
+	list, err := tree.List(t.Context(), strings.NewReader("a\nhome/state/uploads/s.json\nhome/x\n"), '\n', upload.Spec{Bucket: "bkt", Object: "p"}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := withKinds(t, list), "a, home/state/sessions/s.json private, home/x"; got != want {
+	if got, want := withKinds(t, list), "a, home/state/uploads/s.json private, home/x"; got != want {
 		t.Errorf("a list: %s, want %s", got, want)
 	}
 }

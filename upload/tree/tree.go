@@ -127,9 +127,9 @@ type Options struct {
 	IgnoreSymlinks bool
 
 	// FollowSymlinks follows symbolic links to files and directories anywhere. A
-	// directory is uploaded under each of its names. A link to a directory in which
-	// the link itself is would have no end, and is reported with LinkLoop. It excludes
-	// IgnoreSymlinks.
+	// directory is uploaded under each of its names. A link to a directory that
+	// contains the link is reported with LinkLoop, because it has no end.
+	// FollowSymlinks excludes IgnoreSymlinks.
 	FollowSymlinks bool
 
 	// ReportSymlinks reports every symbolic link in a directory with Link, and follows
@@ -145,12 +145,12 @@ type Options struct {
 	// patterns leave out. A List ignores it.
 	ReportLeftOut bool
 
-	// Private are paths of directories whose files are never uploaded, such as that of the
-	// saved uploads, which contain secrets. A walk does not read them, and reports each with
-	// [Private], whatever its path is: a directory is recognized by its identity, so that a bind
-	// mount or a symbolic link does not hide it. A file in such a directory that a List names is
-	// reported in the same way, and a Source is refused with ErrLeftOut. A directory that does not
-	// exist yet is recognized when it does.
+	// Private are paths of directories whose files are never uploaded, such as the store of saved
+	// uploads, which contain secrets. A walk does not read these directories, and reports each
+	// with [Private], whatever its path is: a directory is recognized by its identity, so that a
+	// bind mount or a symbolic link does not hide it. A file in such a directory that a List names
+	// is reported in the same way, and a Source is refused with ErrLeftOut. A directory that does
+	// not exist yet is recognized when it does.
 	Private []string
 
 	// Disjoint makes New return an error ([ErrCollision]) if two sources may have files for the same
@@ -302,7 +302,7 @@ func dirPath(path string) string {
 }
 
 // Excludes reports whether the patterns leave out the file of an object. There need not be such a
-// file. An object of no directory of the tree is not left out.
+// file. An object outside of the tree is not left out.
 func (t *Tree) Excludes(object string) bool {
 	excluded := false
 	for _, s := range t.sources {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/fakegcs/internal/ops"
 )
 
 // Request describes a request to a plan.
@@ -23,7 +24,7 @@ type Request struct {
 
 // matches reports whether m matches r, except for Nth, which the plan checks.
 func matches(m faults.Match, r *Request) bool {
-	if r.Op == faults.OpControl ||
+	if r.Op == ops.Control ||
 		m.Op != "" && m.Op != r.Op ||
 		m.Method != "" && !strings.EqualFold(m.Method, r.Method) ||
 		m.Bucket != "" && m.Bucket != r.Bucket ||

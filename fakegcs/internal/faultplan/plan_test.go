@@ -6,6 +6,7 @@ import (
 
 	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/faultplan"
+	"gcsup/fakegcs/internal/ops"
 )
 
 func status(n int) faults.Action {
@@ -23,7 +24,7 @@ func TestMatch(t *testing.T) {
 		want  bool
 	}{
 		{faults.Match{}, put, true},
-		{faults.Match{}, faultplan.Request{Op: faults.OpControl}, false},
+		{faults.Match{}, faultplan.Request{Op: ops.Control}, false},
 		{faults.Match{Op: faults.OpPut}, put, true},
 		{faults.Match{Op: faults.OpPut}, get, false},
 		{faults.Match{Method: "put"}, put, true},

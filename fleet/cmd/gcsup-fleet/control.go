@@ -97,7 +97,7 @@ func eachKey(keys []string, f func(key string) error) (n int, err error) {
 
 func newCancel(std stdio) *cobra.Command {
 	return onQueue(std, "cancel", "Empty the queue, and cancel the uploads of the workers",
-		"cancel empties the queue. The workers cancel their uploads at the service. Uploads that no\nworker has stay saved: gcsup sessions list --state shows them. Objects are not deleted.",
+		"cancel empties the queue. The workers cancel their uploads at the service. Uploads that no\nworker has stay saved: gcsup uploads list --state shows them. Objects are not deleted.",
 		func(ctx context.Context, l *link) error {
 			n, err := l.Cancel(ctx)
 			if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/testprocess"
 )

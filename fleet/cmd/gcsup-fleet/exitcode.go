@@ -12,10 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
-	"gcsup/upload/errkind"
+	"gcsup/internal/errkind"
 )
 
 // errAuthTimeout equals the error of nats.Connect if the process did not run for seconds while
@@ -32,20 +32,18 @@ func exitCodeOf(err error) int {
 		is   error
 		code int
 	}{
-		{natsserver.ErrStopped, exit.Temporary}, // whatever the cause is
+		{natsserver.ErrDiskFull, exit.IO},
 		{fleet.ErrOptions, exit.Usage},
 		{fs.ErrNotExist, exit.NoInput},
 		{fleet.ErrAckWait, exit.Config},
 		{fleet.ErrReplicas, exit.Config},
 		{fleet.ErrStateKey, exit.Config},
-		{fleet.ErrEndpoint, exit.Config},
 		{fleet.ErrQueueLost, exit.Temporary},
 		{fleet.ErrUnknownTotal, exit.Temporary},
 		{fleet.ErrNoQueue, exit.Unavailable},
 		{fleet.ErrFilesFailed, exit.Data},
 		{errLocked, exit.Temporary},
 		{errAbandoned, exit.Temporary},
-		{fleet.ErrNameInUse, exit.Temporary},
 		{fleet.ErrNoDeadLetter, exit.NoInput},
 		{fleet.ErrDamagedLetter, exit.Data},
 		{nats.ErrNoServers, exit.Temporary},

@@ -13,8 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gcsup/fleet"
-	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -51,16 +49,6 @@ func TestExitCodeOfUploads(t *testing.T) {
 	} {
 		if got := exitCodeOf(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
-		}
-	}
-}
-
-// TestExitCodeOfStoppedServer checks that the exit code is 75 if the server has stopped, even if a file is missing or the
-// disk is full.
-func TestExitCodeOfStoppedServer(t *testing.T) {
-	for _, cause := range []error{fs.ErrNotExist, syscall.ENOSPC, fleet.ErrQueueLost, errors.New("unknown")} {
-		if code := exitCodeOf(fmt.Errorf("%w: %w", natsserver.ErrStopped, cause)); code != exit.Temporary {
-			t.Errorf("%v: exit code %d, want %d", cause, code, exit.Temporary)
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/testprocess"
@@ -511,14 +511,13 @@ func TestWrongStateKey(t *testing.T) {
 	}
 }
 
-// TestUnfitStatus checks that status prints why a worker takes no tasks.
-func TestUnfitStatus(t *testing.T) {
-	t.Parallel()
-	u := &fleet.Unfitness{Kind: "permission", Reason: "403 forbidden", Next: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+// TestOutageStatus checks that status prints why a worker waits.
+func TestOutageStatus(t *testing.T) {
 	var out bytes.Buffer
-	err := printStatus(&out, &fleet.Status{Workers: []fleet.WorkerStatus{{Name: "a", Condition: "unfit", Unfit: u}}})
-	if text := out.String(); err != nil || !regexp.MustCompile(`a +unfit .*\n +takes no tasks +permission +403 forbidden; tries one at 03:04:05`).MatchString(text) {
-		t.Errorf("%v\n%s", err, text)
+	o := fleet.Outage{Bucket: "data", Reason: "503 Service Unavailable", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	err := printStatus(&out, &fleet.Status{Workers: []fleet.WorkerStatus{{Name: "a", Condition: "sending", Outages: []fleet.Outage{o}}}})
+	if text := out.String(); err != nil || !regexp.MustCompile(`a +sending .*\n +waits +gs://data fails since 2026-01-02 03:04:05: 503 Service Unavailable`).MatchString(text) {
+		t.Errorf("%v, %s", err, text)
 	}
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // workerCollector collects the metrics of a worker. All values of a scrape are those of one call.
@@ -21,19 +21,10 @@ var workerMetrics = []struct {
 	{workerDesc("failed_files_total", "Files that became dead letters."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.DeadLetters) }},
 	{workerDesc("failed_deliveries_total", "Deliveries that failed and count."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.FailedDeliveries) }},
 	{workerDesc("active_tasks", "Tasks that this worker has."), prometheus.GaugeValue, func(m fleet.WorkerMetrics) float64 { return float64(m.ActiveTasks) }},
-	{workerDesc("held", "1 while the service has trouble and other workers try it, otherwise 0."), prometheus.GaugeValue, func(m fleet.WorkerMetrics) float64 { return oneIf(m.Held) }},
-	{workerDesc("unfit", "1 while this worker takes one task at a time, because other workers finished tasks that failed here, otherwise 0."), prometheus.GaugeValue, func(m fleet.WorkerMetrics) float64 { return oneIf(m.Unfit) }},
 }
 
 func workerDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName("gcsup_fleet", "", name), help, nil, nil)
-}
-
-func oneIf(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // Describe implements [prometheus.Collector].

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/metrics"
 )
 
@@ -28,7 +28,7 @@ func TestReadmeMetrics(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `(gcsup_fleet_\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(string(page), -1) {
 		listed = append(listed, m[1]+" "+m[2])
 	}
-	values := fleet.WorkerMetrics{Files: 1, Bytes: 2, Sent: 3, DeadLetters: 4, FailedDeliveries: 5, ActiveTasks: 6, Held: true, Unfit: true}
+	values := fleet.WorkerMetrics{Files: 1, Bytes: 2, Sent: 3, DeadLetters: 4, FailedDeliveries: 5, ActiveTasks: 6}
 	all := metrics.New(metrics.Options{Collectors: []prometheus.Collector{workerCollector(func() fleet.WorkerMetrics { return values })}})
 	recorder := httptest.NewRecorder()
 	all.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -45,7 +45,7 @@ func TestReadmeMetrics(t *testing.T) {
 	if !slices.Equal(listed, served) || len(served) == 0 {
 		t.Errorf("README.md has the metrics\n%s\nand a worker serves\n%s", strings.Join(listed, "\n"), strings.Join(served, "\n"))
 	}
-	for _, series := range []string{"files_total 1", "file_bytes_total 2", "sent_bytes_total 3", "failed_files_total 4", "failed_deliveries_total 5", "active_tasks 6", "held 1", "unfit 1"} {
+	for _, series := range []string{"files_total 1", "file_bytes_total 2", "sent_bytes_total 3", "failed_files_total 4", "failed_deliveries_total 5", "active_tasks 6"} {
 		if !strings.Contains(body, "\ngcsup_fleet_"+series+"\n") {
 			t.Errorf("no series gcsup_fleet_%s:\n%s", series, body)
 		}

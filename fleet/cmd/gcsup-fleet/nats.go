@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/backoff"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
@@ -290,7 +290,7 @@ func (f *natsFlags) openDir(ctx context.Context, l *link, std stdio) error {
 func startServer(dir string, port int, token string, log *slog.Logger, std stdio) (*natsserver.Server, error) {
 	_ = os.Remove(filepath.Join(dir, addressFile)) // left by a process that was killed
 	return natsserver.Start(natsserver.Options{
-		Dir: filepath.Join(dir, "nats"), Port: port, Token: token, Report: reportTo(log, std), Restarted: fleet.Redeliver,
+		Dir: filepath.Join(dir, "nats"), Port: port, Token: token, Report: reportTo(log, std),
 	})
 }
 

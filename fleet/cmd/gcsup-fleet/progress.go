@@ -9,7 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/process"
 )
 
@@ -88,7 +88,6 @@ type progressLine struct {
 	Rate    int64  `json:"bytes_per_s"` // mean of the last 10 s
 	ETA     *int64 `json:"eta_s"`       // null if the rate is 0
 	Workers int    `json:"workers"`     // without those that are silent
-	Unfit   int    `json:"unfit"`       // of Workers
 	Drain   bool   `json:"draining"`
 }
 
@@ -104,11 +103,6 @@ func (p *progress) line(s *fleet.Status, at time.Time) progressLine {
 		Bytes: s.Done.Bytes + s.Active.Bytes + s.Waiting.Bytes, Failed: s.Failed, Workers: len(live), Drain: s.Draining,
 	}
 	l.Sent = l.Bytes - left
-	for _, w := range live {
-		if w.Unfit != nil {
-			l.Unfit++
-		}
-	}
 	for _, r := range p.rates {
 		l.Rate += r.rate / int64(len(p.rates))
 	}
@@ -147,9 +141,6 @@ func (l progressLine) String() string {
 	}
 	if l.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", l.Failed))
-	}
-	if l.Unfit > 0 {
-		parts = append(parts, fmt.Sprintf("%d unfit", l.Unfit))
 	}
 	if l.Drain {
 		parts = append(parts, "draining")

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 )
 
 // TestProgressLine checks the line for people, its cut to the width of a terminal, and the mean of
@@ -20,7 +20,7 @@ func TestProgressLine(t *testing.T) {
 		Failed: 2, Rate: 100 << 20, Draining: true,
 		Workers: []fleet.WorkerStatus{
 			{Name: "a", Condition: "sending", Active: []fleet.ActiveUpload{{Task: "t", Sent: 1 << 29, Size: 1 << 30}}},
-			{Name: "b", Condition: "unfit", Unfit: &fleet.Unfitness{}},
+			{Name: "b", Condition: "idle"},
 			{Name: "c", Condition: "silent", Active: []fleet.ActiveUpload{{Task: "u", Sent: 1 << 29, Size: 1 << 30}}},
 		},
 	}
@@ -31,7 +31,7 @@ func TestProgressLine(t *testing.T) {
 	p.show(&fleet.Status{}, now.Add(-time.Second))
 	messages.Reset()
 	p.show(s, now)
-	want := "37%, 1,000 of 1,500 files, 1.5 GiB of 4.0 GiB, 50 MiB/s, 51s left, 2 workers, 2 failed, 1 unfit, draining"
+	want := "37%, 1,000 of 1,500 files, 1.5 GiB of 4.0 GiB, 50 MiB/s, 51s left, 2 workers, 2 failed, draining"
 	if got := messages.String(); got != "gcsup-fleet: 2026-01-02T03:04:05Z  "+want+"\n" {
 		t.Errorf("%q", got)
 	}

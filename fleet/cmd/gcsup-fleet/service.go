@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )
@@ -76,7 +77,7 @@ func (f *stateFlags) aead() (cipher.AEAD, error) {
 
 // splitURL splits gs://BUCKET/OBJECT. of names the flag or argument in the error.
 func splitURL(of, url string) (bucket, object string, err error) {
-	bucket, object, ok := session.SplitURL(url)
+	bucket, object, ok := objectmeta.SplitURL(url)
 	if !ok {
 		return "", "", exit.Usagef("%s %s: want gs://BUCKET/PREFIX", of, url)
 	}

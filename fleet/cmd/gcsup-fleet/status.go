@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
@@ -187,8 +187,8 @@ func printStatus(out io.Writer, s *fleet.Status) error {
 	fmt.Fprintf(w, "\nworker\tstate\trate\tupload\n")
 	for _, worker := range s.Workers {
 		fmt.Fprintf(w, "%s\t%s\t%s/s\t\n", worker.Name, worker.Condition, humanize.IBytes(uint64(worker.Rate)))
-		if u := worker.Unfit; u != nil {
-			fmt.Fprintf(w, "\ttakes no tasks\t%s\t%s; tries one at %s\n", u.Kind, process.Printable(u.Reason), u.Next.Format(time.TimeOnly))
+		for _, o := range worker.Outages {
+			fmt.Fprintf(w, "\twaits\t\tgs://%s fails since %s: %s\n", process.Printable(o.Bucket), o.Since.Format(time.DateTime), process.Printable(o.Reason))
 		}
 		for _, bucket := range slices.Sorted(maps.Keys(worker.RequestRates)) {
 			fmt.Fprintf(w, "\tpaced\t\tall workers together: %.0f requests/s to gs://%s\n", worker.RequestRates[bucket], process.Printable(bucket))

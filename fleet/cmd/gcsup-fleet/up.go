@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -21,7 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/fakegcs"
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
@@ -218,14 +217,14 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 	if err != nil {
 		return err
 	}
-	args := slices.Clip(f.arguments(dir, given)) // each worker appends its name
+	args := f.arguments(dir, given)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var workers sync.WaitGroup
 	for i := range f.workers {
 		workers.Go(func() {
-			for run := 0; ctx.Err() == nil; run++ {
-				code, err := runWorker(ctx, self, append(args, fmt.Sprintf("--name=worker-%d-%d", i+1, run)), std)
+			for ctx.Err() == nil {
+				code, err := runWorker(ctx, self, args, std)
 				switch {
 				case ctx.Err() != nil:
 				case err != nil:
@@ -259,7 +258,7 @@ func (f *upFlags) arguments(dir string, given *pflag.FlagSet) []string {
 	}
 	given.Visit(func(flag *pflag.Flag) {
 		switch flag.Name {
-		case "workers", "emulator", "fleet-dir", "state", "state-key-file", "name":
+		case "workers", "emulator", "fleet-dir", "state", "state-key-file":
 		default:
 			args = append(args, "--"+flag.Name+"="+flag.Value.String())
 		}

@@ -3,19 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
-	"os"
-	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gcsup/fleet"
+	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
@@ -31,7 +27,6 @@ type workFlags struct {
 	send    cmdline.SendFlags
 
 	limitRate  cmdline.Size
-	name       string
 	jobs       int
 	tries      int
 	missingFor time.Duration
@@ -78,7 +73,6 @@ others get its uploads after --ack-wait.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of this worker (default: host, process and a random number)")
 	cmd.Flags().Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT`, such as 127.0.0.1:9464")
 	cmdline.Common(cmd.Flags(), "listen")
 	return cmd
@@ -130,7 +124,7 @@ func (f *workFlags) run(ctx context.Context, std stdio) error {
 		}
 	}
 	err = w.Run(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, natsserver.ErrStopped) {
+	if cause := context.Cause(ctx); errors.Is(cause, natsserver.ErrDiskFull) {
 		return cause
 	}
 	return l.explain(err)
@@ -145,11 +139,8 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 		return o, exit.Usagef("--jobs and --tries must be 1 or more")
 	}
 	o = fleet.WorkerOptions{
-		Name: f.name, Jobs: f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
+		Jobs: f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
-	}
-	if o.Name == "" {
-		o.Name = workerName()
 	}
 	if o.Upload, err = f.send.Options(); err != nil {
 		return o, err
@@ -169,14 +160,4 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	}
 	o.AEAD, err = f.state.aead()
 	return o, err
-}
-
-// workerName returns a unique name from the host, the process and a random number.
-func workerName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "worker"
-	}
-	host = regexp.MustCompile(`[^a-zA-Z0-9_-]`).ReplaceAllString(host, "-")
-	return fmt.Sprintf("%.40s-%d-%06x", host, os.Getpid(), rand.Uint32()>>8)
 }

@@ -56,7 +56,7 @@ func compare(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 		Name: "cp", Title: fmt.Sprintf("%d files of %d bytes, uploaded to the emulator", files, size),
 		Ways: []benchrun.Way{
 			{Name: "gcsup cp -r", Server: emulator, Command: func(string, int) *exec.Cmd {
-				return exec.Command(gcsup, "cp", "-r", "--quiet", tree, "gs://bench/cp/")
+				return exec.Command(gcsup, "cp", "-r", "--quiet", "--skip-identical=off", tree, "gs://bench/cp/")
 			}},
 			{Name: "gcsup-fleet", Server: emulator, Command: func(_ string, n int) *exec.Cmd {
 				c := benchrun.Role("fleet", tree, fmt.Sprintf("run-%d", n), key)

@@ -92,5 +92,5 @@ func (f *fire) checkLetters(out string) {
 // isOfDefect reports whether each file fails with that kind on a machine with a defect. Such a machine may be the
 // last that tries a bad file.
 func (f *fire) isOfDefect(kind string) bool {
-	return slices.ContainsFunc(f.unfit, func(u *unfit) bool { return lasting[u.defect] == kind })
+	return slices.ContainsFunc(f.unhealthy, func(u *unhealthy) bool { return lasting[u.defect] == kind })
 }

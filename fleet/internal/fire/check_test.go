@@ -36,11 +36,8 @@ func (f *fire) check(all *totals) {
 	if all.byDefect == nil {
 		all.byDefect = map[defect]int{}
 	}
-	for _, u := range f.unfit {
+	for _, u := range f.unhealthy {
 		all.byDefect[u.defect]++
-		if u.noted {
-			all.noted++
-		}
 		if u.cured {
 			all.cured++
 		}
@@ -162,7 +159,7 @@ func (f *fire) checkSmall(name string, requests []fakegcs.Request, all *totals) 
 			continue
 		}
 		sent++
-		if succeeded(q.Status) {
+		if succeeded(q.Status) && !q.Replayed { // a repeated request gets the first reply again
 			made++
 		}
 	}
@@ -186,10 +183,11 @@ func succeeded(status int) bool {
 	return status == http.StatusOK || status == http.StatusCreated || status == http.StatusPermanentRedirect
 }
 
-// committed returns the greatest committed offset that a reply before a time reported.
+// committed returns the greatest committed offset that a worker read in a reply before a time. No worker reads the
+// reply to a request that it gave up, and its query may have reported less.
 func committed(requests []fakegcs.Request, before time.Time, size int64) (offset int64) {
-	for _, q := range requests {
-		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) {
+	for i, q := range requests {
+		if !q.Time.Add(q.Elapsed).Before(before) || !succeeded(q.Status) || abandoned(q, requests[i+1:]) {
 			continue
 		}
 		var last int64

@@ -4,7 +4,6 @@ package fire_test
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"gcsup/internal/testprocess"
@@ -14,9 +13,7 @@ import (
 type status struct {
 	Tasks   int
 	Workers []struct {
-		Name   string
 		PID    int
-		Unfit  *struct{ Kind, Reason string }
 		Active []struct {
 			Destination string
 			Files       int
@@ -35,62 +32,10 @@ func parseStatus(p *testprocess.Process) (s status, err error) {
 	return s, err
 }
 
-// sample runs status from time to time until it shows that the machines with a defect are unfit.
-func (f *fire) sample() {
-	f.t.Helper()
-	switch {
-	case f.sampling != nil && !f.sampling.Alive():
-		if s, err := parseStatus(f.sampling); err == nil {
-			f.note(s)
-		}
-		f.sampling, f.sampled = nil, time.Now()
-	case f.sampling == nil && time.Since(f.sampled) > 2*time.Second && slices.ContainsFunc(f.unfit, func(u *unfit) bool {
-		return lasting[u.defect] != "" && u.worker != nil && !u.noted && !u.cured
-	}):
-		f.sampling = f.command("status", "--json")
-	}
-}
-
 // queued returns the number of tasks in the queue.
 func (f *fire) queued() (tasks int, err error) {
 	s, err := f.status()
-	if err == nil {
-		f.note(s)
-	}
 	return s.Tasks, err
-}
-
-// note notes which machines status shows as unfit. Only those with a defect may be.
-func (f *fire) note(s status) {
-	f.t.Helper()
-	for _, w := range s.Workers {
-		if w.Unfit == nil {
-			continue
-		}
-		known := false
-		for _, u := range f.unfit {
-			if kind := lasting[u.defect]; u.name() == w.Name {
-				known, u.noted = true, true
-				// The task that it takes from time to time may be that of a bad file.
-				if w.Unfit.Kind != kind && !u.cured && !f.isOfBadFile(w.Unfit.Kind) || w.Unfit.Reason == "" {
-					f.t.Errorf("%s has %s, and status shows %s: %s", w.Name, u.defect, w.Unfit.Kind, w.Unfit.Reason)
-				}
-			}
-		}
-		if !known {
-			f.t.Errorf("%s is fit, and status shows that it is not: %s: %s", w.Name, w.Unfit.Kind, w.Unfit.Reason)
-		}
-	}
-}
-
-// isOfBadFile reports whether a file fails with that kind on every machine.
-func (f *fire) isOfBadFile(kind string) bool {
-	for _, bad := range f.bad {
-		if bad.kind == kind {
-			return true
-		}
-	}
-	return false
 }
 
 // settledCode is the exit code of a command that waits until all that was submitted is done.
@@ -102,9 +47,9 @@ func (f *fire) settledCode() int {
 }
 
 // untilEmpty runs another worker on a fit machine until the queue is empty, and returns its exit code.
-func (f *fire) untilEmpty(name string) (code int, text string) {
+func (f *fire) untilEmpty() (code int, text string) {
 	f.t.Helper()
-	p := f.command("work", "--until-empty", "--name", name, "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(), "--max-wait", "2s")
+	p := f.command("work", "--until-empty", "--ack-wait", ackWait.String(), "--state", stateURL, "--state-key-file", f.key(), "--max-wait", "2s")
 	code = p.WaitFor(time.Minute)
 	return code, lastLine(p.Stderr())
 }
@@ -112,7 +57,7 @@ func (f *fire) untilEmpty(name string) (code int, text string) {
 // checkLost checks that a worker notices that the queue was lost.
 func (f *fire) checkLost() {
 	f.t.Helper()
-	if code, text := f.untilEmpty("lost"); code != 75 {
+	if code, text := f.untilEmpty(); code != 75 {
 		f.t.Errorf("NATS was wiped, and work --until-empty ended with %d, want 75: %s", code, text)
 	}
 }
@@ -122,7 +67,7 @@ func (f *fire) checkLost() {
 func (f *fire) checkCodes() {
 	f.t.Helper()
 	want := f.settledCode()
-	if code, text := f.untilEmpty("last"); code != want {
+	if code, text := f.untilEmpty(); code != want {
 		f.t.Errorf("work --until-empty ended with %d, want %d: %s", code, want, text)
 	}
 	status := f.command("status", "--wait", "--failed", "--json")
@@ -135,7 +80,7 @@ func (f *fire) checkCodes() {
 		want = 75
 	}
 	f.checkWatcher(want)
-	for _, u := range f.unfit {
+	for _, u := range f.unhealthy {
 		if u.wants != 0 && !poll(100*time.Millisecond, 30*time.Second, func() bool { f.supervise(); return u.down }) {
 			f.t.Errorf("a worker with %s does not end, want exit code %d", u.defect, u.wants)
 		}

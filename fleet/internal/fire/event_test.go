@@ -56,7 +56,7 @@ func (f *fire) choose(calm bool) {
 	f.spoils = f.random.IntN(2) == 0 && !slices.Contains(f.kinds, wipe)
 }
 
-// plan decides when the events happen, and adds unfit machines.
+// plan decides when the events happen, and adds unhealthy machines.
 func (f *fire) plan(calm bool, args []string) {
 	within := 12 * time.Second
 	for i, k := range f.kinds {
@@ -71,23 +71,23 @@ func (f *fire) plan(calm bool, args []string) {
 	}
 	if !calm {
 		d := f.oneOf(slices.Sorted(maps.Keys(lasting)))
-		f.admit(f.addUnfit(d, args...), 0)
+		f.admit(f.addUnhealthy(d, args...), 0)
 	}
 	if f.random.IntN(2) == 0 {
 		at := time.Duration(f.random.Int64N(int64(within)))
 		if calm {
 			at += calmFor
 		}
-		f.admit(f.addUnfit(f.oneOf(slices.Sorted(maps.Keys(fatal))), args...), at)
+		f.admit(f.addUnhealthy(f.oneOf(slices.Sorted(maps.Keys(fatal))), args...), at)
 	}
 	slices.SortStableFunc(f.events, func(a, b event) int { return int(a.at - b.at) })
 }
 
 func (f *fire) oneOf(d []defect) defect { return d[f.random.IntN(len(d))] }
 
-// admit adds the start of an unfit machine, and maybe its cure.
-func (f *fire) admit(u *unfit, at time.Duration) {
-	f.unfit = append(f.unfit, u)
+// admit adds the start of an unhealthy machine, and maybe its cure.
+func (f *fire) admit(u *unhealthy, at time.Duration) {
+	f.unhealthy = append(f.unhealthy, u)
 	text := fmt.Sprintf("machine %d: ", u.number)
 	f.events = append(f.events, event{at, text + string(u.defect), false, func() { f.begin(u.slot) }})
 	if _, lasts := lasting[u.defect]; lasts && f.random.IntN(2) == 0 {

@@ -73,7 +73,7 @@ type totals struct {
 	slowest                       time.Duration
 	byKind                        map[kind]int
 	byDefect                      map[defect]int
-	noted, cured                  int             // machines with a lasting defect that status showed as unfit, and that were cured
+	cured                         int             // machines with a lasting defect that were cured
 	takeovers                     []time.Duration // from a SIGKILL to the next request of another worker
 }
 
@@ -83,11 +83,11 @@ func (a *totals) String() string {
 		longest = slices.Max(a.takeovers)
 	}
 	return fmt.Sprintf(`%d fleets, %d events: %s
-unfit machines: %s; shown by status: %d; cured: %d
+machines with a defect: %s; cured: %d
 %d objects: %d lost, %d doubled, %d wrong; %d bad files reported; %d saved uploads were left
 %d bytes; received twice: %d; of these, committed before: %d, of which were under way at a cut or a stop: %d; small files twice: %d
 %d takeovers after a SIGKILL, the longest %v (%v are allowed)
-the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.noted, a.cured,
+the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.cured,
 		a.objects, a.lost, a.doubled, a.wrong, a.bad, a.left,
 		a.bytes, a.again, a.committed, a.late, a.smallAgain,
 		len(a.takeovers), longest.Round(time.Millisecond), takeoverLimit, a.slowest.Round(time.Second), a.repeat)
@@ -136,21 +136,19 @@ func (a *totals) took(d time.Duration) {
 // fire is one fleet with its failures.
 type fire struct {
 	*fleet
-	seed     uint64
-	random   *rand.Rand
-	unfit    []*unfit
-	kinds    []kind
-	events   []event
-	spoils   bool                 // some files are bad
-	wiped    bool                 // NATS was wiped after the watcher began
-	watcher  *testprocess.Process // status --wait; nil if there is none
-	sampling *testprocess.Process // status that runs beside the events; nil if there is none
-	sampled  time.Time
-	story    []string
-	started  time.Time
-	restored []time.Time // ends of cuts and stops, after which delayed requests may arrive
-	happened []time.Time // all events, except the next start of a worker
-	kills    []killed    // whose takeovers are measured
+	seed      uint64
+	random    *rand.Rand
+	unhealthy []*unhealthy
+	kinds     []kind
+	events    []event
+	spoils    bool                 // some files are bad
+	wiped     bool                 // NATS was wiped after the watcher began
+	watcher   *testprocess.Process // status --wait; nil if there is none
+	story     []string
+	started   time.Time
+	restored  []time.Time // ends of cuts and stops, after which delayed requests may arrive
+	happened  []time.Time // all events, except the next start of a worker
+	kills     []killed    // whose takeovers are measured
 }
 
 func newFire(t *testing.T, seed uint64) *fire {
@@ -219,7 +217,6 @@ func (f *fire) burn() {
 	for _, e := range f.events {
 		await(time.Until(f.started.Add(e.at)), func() bool {
 			f.supervise()
-			f.sample()
 			return false
 		})
 		f.tell(e.text)
@@ -237,7 +234,6 @@ func (f *fire) rest(limit time.Duration) {
 	f.t.Helper()
 	if !poll(300*time.Millisecond, limit, func() bool {
 		f.supervise()
-		f.sample()
 		return f.uploaded()
 	}) {
 		f.t.Errorf("not everything is uploaded %v after the last event", limit)

@@ -175,14 +175,10 @@ func (f *fleet) begin(s *slot) {
 	args := append([]string{
 		"work", "--nats", strings.Join(urls, ","), "--ack-wait", ackWait.String(),
 		"--state", stateURL, "--state-key-file", s.key,
-		"--name", s.name(),
 	}, s.args...)
 	env := append(service(s.gcs.addr()), fmt.Sprintf("%s=%d", clockVariable, s.clock))
 	s.worker = startIn(f.t.T, s.view, s.user, env, gcsupFleet, args...)
 }
-
-// name is the name of the last worker of a machine.
-func (s *slot) name() string { return fmt.Sprintf("m%d-%d", s.number, s.runs) }
 
 // stateURL is where the workers save their uploads.
 const stateURL = "gs://state/uploads"
@@ -213,7 +209,7 @@ func (f *fleet) supervise() {
 			s.down = true
 			continue
 		case code != 75:
-			f.t.Errorf("worker %s ended with %d, want %d or 75: %s", s.name(), code, s.wants, lastLine(s.worker.Stderr()))
+			f.t.Errorf("worker m%d-%d ended with %d, want %d or 75: %s", s.number, s.runs, code, s.wants, lastLine(s.worker.Stderr()))
 		}
 		f.begin(s)
 	}

@@ -28,7 +28,7 @@ func (f *fire) noteKill(s *slot) {
 		f.t.Error(err)
 	}
 	for _, w := range status.Workers {
-		if w.Name != s.name() {
+		if w.PID != s.worker.PID() {
 			continue
 		}
 		for _, a := range w.Active {

@@ -51,7 +51,10 @@ func (l *logger) report(level slog.Level, format string, v []any) {
 	l.s.opts.Report(level, "NATS server: "+text)
 	for _, arg := range v {
 		if err, ok := arg.(error); ok && isFull(err) {
-			l.s.noteFull(err)
+			select {
+			case l.s.failed <- fmt.Errorf("%s: %w: %w", l.s.opts.Dir, ErrDiskFull, err):
+			default: // the caller knows
+			}
 		}
 	}
 }

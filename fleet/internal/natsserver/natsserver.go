@@ -2,13 +2,11 @@
 package natsserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -31,29 +29,17 @@ type Options struct {
 	// Report, if not nil, is called for each warning and error of the server. The text does not
 	// contain Token. Report may be called by several goroutines at a time.
 	Report func(level slog.Level, text string)
-
-	// Restarted, if not nil, is called when the server was started again after its disk was full. The
-	// connection is to the server. Acknowledgments may have been saved, and the messages be in
-	// their streams nevertheless.
-	Restarted func(ctx context.Context, nc *nats.Conn) error
 }
 
-// ErrStopped means that the server could not be started again after its disk was full.
-var ErrStopped = errors.New("the NATS server cannot be started again")
+// ErrDiskFull means that the server could not write, because its disk is full.
+var ErrDiskFull = errors.New("the disk of the queue is full: free some space, and start the command again")
 
-// Server is a running NATS server. If its disk is full, it reports that. When there is space again, it
-// is started again: a store of JetStream refuses all writes after one that failed.
+// Server is a running NATS server.
 type Server struct {
 	opts   Options
-	full   chan error // a write failed because the disk is full
+	server *server.Server
 	fatal  chan error // why the server cannot start
 	failed chan error
-
-	mu     sync.Mutex
-	server *server.Server // replaced by restart
-
-	stop  context.CancelFunc
-	ended chan struct{} // closed when keep has returned
 }
 
 // readyTimeout bounds the start of a server, which reads the queue from disk.
@@ -72,12 +58,7 @@ func Start(o Options) (*Server, error) {
 	if o.Report == nil {
 		o.Report = func(slog.Level, string) {}
 	}
-	if o.Restarted == nil {
-		o.Restarted = func(context.Context, *nats.Conn) error { return nil }
-	}
-	s := &Server{
-		opts: o, full: make(chan error, 1), fatal: make(chan error, 1), failed: make(chan error, 1), ended: make(chan struct{}),
-	}
+	s := &Server{opts: o, fatal: make(chan error, 1), failed: make(chan error, 1)}
 	var err error
 	if s.server, err = s.start(); err != nil {
 		return nil, err
@@ -85,9 +66,6 @@ func Start(o Options) (*Server, error) {
 	if at, ok := s.server.Addr().(*net.TCPAddr); ok {
 		s.opts.Port = at.Port // the clients know it
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	go s.keep(ctx)
 	return s, nil
 }
 
@@ -137,13 +115,6 @@ func (s *Server) start() (*server.Server, error) {
 	return n, nil
 }
 
-// current returns the server, which restart replaces.
-func (s *Server) current() *server.Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.server
-}
-
 // URL returns the address for clients, or "" if the server has no port.
 func (s *Server) URL() string {
 	if s.opts.Port == 0 {
@@ -154,23 +125,20 @@ func (s *Server) URL() string {
 
 // Connect connects this process to the server without using a port.
 func (s *Server) Connect() (*nats.Conn, error) {
-	opts := []nats.Option{nats.InProcessServer(s), nats.MaxReconnects(-1)}
+	opts := []nats.Option{nats.InProcessServer(s.server), nats.MaxReconnects(-1)}
 	if s.opts.Token != "" {
 		opts = append(opts, nats.Token(s.opts.Token))
 	}
 	return nats.Connect("", opts...)
 }
 
-// InProcessConn returns a connection to the server. It implements [nats.InProcessConnProvider].
-func (s *Server) InProcessConn() (net.Conn, error) { return s.current().InProcessConn() }
-
-// Failed returns a channel that gets an error if the server has ended and cannot be started again. The
-// error wraps [ErrStopped].
+// Failed returns a channel that gets an error if the disk is full. A store of JetStream refuses all writes after one
+// that failed. The error wraps [ErrDiskFull].
 func (s *Server) Failed() <-chan error { return s.failed }
 
 // Memory returns the bytes of memory and disk that JetStream reports as used.
 func (s *Server) Memory() (memory, disk uint64) {
-	j, err := s.current().Jsz(nil)
+	j, err := s.server.Jsz(nil)
 	if err != nil {
 		return 0, 0
 	}
@@ -180,8 +148,6 @@ func (s *Server) Memory() (memory, disk uint64) {
 // Close stops the server and waits until it has ended. The queue stays in its
 // directory.
 func (s *Server) Close() {
-	s.stop()
-	<-s.ended
-	s.current().Shutdown()
-	s.current().WaitForShutdown()
+	s.server.Shutdown()
+	s.server.WaitForShutdown()
 }

@@ -81,14 +81,14 @@ func (r *Rules) checkExclusive(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// inEffect reports whether a flag is set. A nil flag, which the command does not have, an empty value and
-// false are like no flag. A flag that needs no value may have an empty one.
+// inEffect reports whether a flag is set. A nil flag, which the command does not have, an empty value, false
+// and off are like no flag. A flag that needs no value may have an empty one.
 func inEffect(f *pflag.Flag) bool {
 	if f == nil || !f.Changed {
 		return false
 	}
 	value := f.Value.String()
-	return value != "[]" && value != "false" && (value != "" || f.NoOptDefVal != "")
+	return value != "[]" && value != "false" && !isOff(f, value) && (value != "" || f.NoOptDefVal != "")
 }
 
 // Explain adds to a usage error which of the flags in it came from the

@@ -62,15 +62,30 @@ func (d Default) on(f *pflag.Flag) bool {
 		return true
 	}
 	on, err := strconv.ParseBool(d.Values[0])
-	return err != nil || on
+	return !isOff(f, d.Values[0]) && (err != nil || on)
 }
 
-// texts returns the values as a flag gets them: true, for a flag that needs no value, is its default.
+// takesOff reports whether a flag that needs no value has the value off.
+func takesOff(f *pflag.Flag) bool {
+	return optional(f) && slices.Contains(strings.Split(f.Value.Type(), "|"), off)
+}
+
+// isOff reports whether the value of a flag turns it off.
+func isOff(f *pflag.Flag, value string) bool { return value == off && takesOff(f) }
+
+// texts returns the values as a flag gets them. For a flag that needs no value, true is its default, and
+// false is off, or no value if the flag does not have off.
 func (d Default) texts(f *pflag.Flag) []string {
-	if on, err := strconv.ParseBool(strings.Join(d.Values, " ")); optional(f) && err == nil && on {
+	on, err := strconv.ParseBool(strings.Join(d.Values, " "))
+	switch {
+	case !optional(f) || err != nil:
+		return d.Values
+	case on:
 		return []string{f.NoOptDefVal}
+	case takesOff(f):
+		return []string{off}
 	}
-	return d.Values
+	return nil // false is not the name of a directory
 }
 
 // set sets a flag to the value.
@@ -83,10 +98,11 @@ func (d Default) set(cmd *cobra.Command, f *pflag.Flag) error {
 
 // Apply sets a flag in flags to the value. Its errors name the source of the value.
 func (d Default) Apply(flags *pflag.FlagSet, f *pflag.Flag) error {
-	if optional(f) && !d.on(f) && d.Values[0] != "" {
-		return nil // false is not the name of a directory
+	texts := d.texts(f)
+	if len(texts) == 0 {
+		return nil
 	}
-	for _, value := range d.texts(f) {
+	for _, value := range texts {
 		if err := flags.Set(f.Name, value); err != nil {
 			return exit.Usagef("%s %q: %s", d.label(f), value, Wanted(f, err))
 		}

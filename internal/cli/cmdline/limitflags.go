@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// off is the value that removes a limit.
+// off is the value that removes a limit, or turns off what is otherwise the default.
 const off = "off"
 
 // sizeFlag is a limit of sizes, as rclone reads it: a number without a unit is in KiB, and

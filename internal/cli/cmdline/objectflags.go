@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/objectmeta"
 	"gcsup/session"
 )
 
@@ -27,7 +28,7 @@ type ObjectFlags struct {
 // Add adds the flags to those of a command.
 func (f *ObjectFlags) Add(fs *pflag.FlagSet) {
 	s := &f.spec
-	f.predefinedACL.values, f.retentionMode.values = session.PredefinedACLs(), session.RetentionModes()
+	f.predefinedACL.values, f.retentionMode.values = objectmeta.PredefinedACLs, []string{session.RetentionLocked, session.RetentionUnlocked}
 	fs.StringVar(&s.ContentType, "content-type", "", "content `TYPE` of the objects (default: by the name's extension, else by the first 512 bytes)")
 	fs.StringVar(&s.ContentEncoding, "content-encoding", "", "`ENCODING` of the sources, such as gzip")
 	fs.StringVar(&s.ContentDisposition, "content-disposition", "", "`DISPOSITION` for browsers, such as 'attachment; filename=report.pdf'")

@@ -50,7 +50,7 @@ var peerFlags = []peerFlag{
 	{[]string{"ignore-case"}, []string{"exclude"},
 		"patterns distinguish upper and lower case; write [aA] for both"},
 	{[]string{"overwrite", "force", "force-if-read-only", "ignore-times"}, []string{"no-clobber", "skip-identical"},
-		"an object is replaced without it; use --no-clobber or --skip-identical to keep it"},
+		"an object is replaced without it; for cp -r, which keeps an object with the same bytes, use --skip-identical=off"},
 	{[]string{"n"}, []string{"dry-run", "delete"},
 		"for -n of rclone use --dry-run"},
 	{[]string{"interactive", "i"}, []string{"dry-run", "delete"},

@@ -18,7 +18,7 @@ const testPrefix = prefix + "TEST_"
 // machine may have the variables of both commands. A test of gcsup-fleet checks the list.
 var FlagsOfFleet = []string{
 	"accept-changed", "ack-wait", "billing-project", "emulator", "endpoint", "failed", "fleet", "fleet-dir", "jobs", "json",
-	"limit-rate", "listen", "log", "manifest", "missing-for", "name", "nats", "nats-ca", "nats-cert", "nats-creds", "nats-key",
+	"limit-rate", "listen", "log", "manifest", "missing-for", "nats", "nats-ca", "nats-cert", "nats-creds", "nats-key",
 	"nats-replicas", "off", "recursive", "state", "state-key-file", "state-unsealed", "tries", "trust-times", "until-empty", "wait",
 	"workers",
 }

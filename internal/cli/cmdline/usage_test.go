@@ -17,9 +17,9 @@ func TestNearest(t *testing.T) {
 			t.Errorf("Nearest(%q) = %q, want %q", c.name, got, c.want)
 		}
 	}
-	commands := []string{"cp", "resume", "sessions", "verify", "doctor", "emulator", "simulate", "version", "completion", "help"}
+	commands := []string{"cp", "resume", "uploads", "verify", "doctor", "emulator", "simulate", "version", "completion", "help"}
 	for _, c := range []struct{ name, want string }{
-		{"cat", ""}, {"ls", ""}, {"cop", "cp"}, {"rsync", ""}, {"pc", "cp"}, {"resum", "resume"}, {"session", "sessions"}, {"verfiy", "verify"}, {"doc", "doctor"},
+		{"cat", ""}, {"ls", ""}, {"cop", "cp"}, {"rsync", ""}, {"pc", "cp"}, {"resum", "resume"}, {"upload", "uploads"}, {"verfiy", "verify"}, {"doc", "doctor"},
 		{"vresion", "version"}, {"hlep", "help"}, {"emulate", "emulator"},
 	} {
 		if got := Nearest(c.name, commands); got != c.want {

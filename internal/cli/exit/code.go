@@ -9,6 +9,7 @@ const (
 	Data        = 65
 	NoInput     = 66
 	Unavailable = 69
+	Command     = 70
 	Exists      = 73
 	IO          = 74
 	Temporary   = 75
@@ -36,6 +37,7 @@ var Meanings = []Meaning{
 	{Data, "the source changed, a checksum does not match, the server's answers contradict each other, or a saved upload is damaged or incomplete"},
 	{NoInput, "the source does not exist or cannot be read, or standard input is closed"},
 	{Unavailable, "no such bucket or service; the session was lost more than three times or canceled; a daily quota is used up"},
+	{Command, "the command after -- failed, or could not be started; no object was made"},
 	{Exists, "a precondition failed"},
 	{IO, "local I/O: the disk is full, a read failed"},
 	{Temporary, "temporary: run again to resume"},

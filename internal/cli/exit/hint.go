@@ -11,10 +11,13 @@ import (
 	"syscall"
 
 	"gcsup/backoff"
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/internal/errkind"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
-	"gcsup/upload/errkind"
 	"gcsup/upload/manifest"
 	"gcsup/upload/mirror"
 )
@@ -34,7 +37,7 @@ func WithHint(err error, endpoint, gcsup string) error {
 		switch needed := neededFor[failed.Op]; {
 		case failed.Status != 0 && !failed.FromService:
 			hint = "a proxy or a gateway refuses the request: check it, or add the host to NO_PROXY"
-		case failed.Protected():
+		case decide.Protected(failed):
 			hint = "a hold or a retention protects the object: wait until it ends, or upload to another name"
 		case needed != "":
 			hint = "the account needs " + needed
@@ -71,10 +74,10 @@ var advice = map[error]string{
 	session.ErrSourceChanged:  "to upload the changed file, add --if-source-changed=restart",
 	state.ErrOptionsDiffer:    "give the options of the first run, or none; --restart discards what was sent",
 	session.ErrEncryptionKey:  "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY",
-	bucketstore.ErrSealed:     "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} sessions rm ID",
-	state.ErrCorruptToken:     "to start over, upload the file again; to delete it, run {gcsup} sessions rm ID",
-	state.ErrTokenVersion:     "use the newer program; to delete it, run {gcsup} sessions rm ID",
-	state.ErrNoToken:          "see {gcsup} sessions list",
+	bucketstore.ErrSealed:     "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} uploads rm ID",
+	state.ErrCorrupt:          "to start over, upload the file again; to delete it, run {gcsup} uploads rm ID",
+	state.ErrVersion:          "use the newer program; to delete it, run {gcsup} uploads rm ID",
+	state.ErrNotFound:         "see {gcsup} uploads list",
 	session.ErrNotFound:       "create the bucket, or correct its name or the endpoint",
 	session.ErrQuota:          "run the same command again when the quota is refilled, or raise it in the Cloud console",
 	session.ErrCanceled:       "run the same command again to start over",
@@ -86,20 +89,20 @@ var advice = map[error]string{
 // neededFor has the permissions that requests need, if they do not write to the object in one request or
 // through a session.
 var neededFor = map[session.Op]string{
-	session.OpStat:           "storage.objects.get on the bucket",
-	session.OpRead:           "storage.objects.get on the bucket",
-	session.OpList:           "storage.objects.list on the bucket",
-	session.OpDelete:         "storage.objects.delete on the bucket",
-	session.OpBucket:         "storage.buckets.get",
-	session.OpNotifications:  "storage.buckets.get",
-	session.OpManagedFolder:  "storage.managedFolders.get on the bucket",
-	session.OpFolderDelete:   "storage.folders.delete on the bucket",
-	session.OpCompose:        "storage.objects.create, storage.objects.get and storage.objects.delete on the bucket",
-	session.OpMultipartStart: "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
-	session.OpPart:           "storage.multipartUploads.create and storage.objects.create on the bucket",
-	session.OpComplete:       "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
-	session.OpParts:          "storage.multipartUploads.listParts on the bucket",
-	session.OpAbort:          "storage.multipartUploads.abort on the bucket",
+	session.OpStat:         "storage.objects.get on the bucket",
+	bucket.OpRead:          "storage.objects.get on the bucket",
+	bucket.OpList:          "storage.objects.list on the bucket",
+	bucket.OpDelete:        "storage.objects.delete on the bucket",
+	bucket.OpConfig:        "storage.buckets.get",
+	bucket.OpNotifications: "storage.buckets.get",
+	bucket.OpManagedFolder: "storage.managedFolders.get on the bucket",
+	bucket.OpDeleteFolder:  "storage.folders.delete on the bucket",
+	bucket.OpCompose:       "storage.objects.create, storage.objects.get and storage.objects.delete on the bucket",
+	multipart.OpStart:      "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	multipart.OpPart:       "storage.multipartUploads.create and storage.objects.create on the bucket",
+	multipart.OpComplete:   "storage.multipartUploads.create and storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	multipart.OpList:       "storage.multipartUploads.listParts on the bucket",
+	multipart.OpAbort:      "storage.multipartUploads.abort on the bucket",
 }
 
 // hinted is an error with a text for people.

@@ -25,7 +25,7 @@ func TestAdd(t *testing.T) {
 		{full, "write state/x.tmp: no space left on device; free some disk space, and run the command again"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Status: 404, Message: "No bucket.", FromService: true}, "destination not found: 404 Not Found: No bucket; create the bucket, or correct its name or the endpoint"},
 		{session.ErrSessionLost, "session lost"},
-		{state.ErrNoToken, state.ErrNoToken.Error() + "; see gcsup sessions list"},
+		{state.ErrNotFound, state.ErrNotFound.Error() + "; see gcsup uploads list"},
 		{&session.Error{Op: "start", Kind: session.ErrNotFound, Err: &net.DNSError{Err: "no such host", Name: "nowhere.invalid"}},
 			"destination not found: lookup nowhere.invalid: no such host; the host name in the endpoint does not resolve: correct it (--endpoint, STORAGE_EMULATOR_HOST), or check this machine's network"},
 		{&session.Error{Op: "start", Kind: session.ErrCredentials, Err: &backoff.ProxyError{Proxy: "http://p:3128", Code: 407, Status: "407 Proxy Authentication Required"}},

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gcsup/upload/errkind"
+	"gcsup/internal/errkind"
 )
 
 // Kinds of errors that the commands make.
@@ -14,6 +14,7 @@ var (
 	ErrConfig  = errors.New("configuration")
 	ErrDiffers = errors.New("differs") // a file is not what its object is
 	ErrBlocked = errors.New("blocked") // a file of an ordered outbox blocks all later ones
+	ErrCommand = errors.New("command") // whose output is uploaded
 )
 
 // WithKind returns an error with the text of err that wraps both err and kind, which
@@ -48,6 +49,7 @@ var own = []struct {
 	{ErrConfig, "configuration"},
 	{ErrDiffers, "differs"},
 	{ErrBlocked, "blocked"},
+	{ErrCommand, "command_failed"},
 }
 
 // Kind is a kind of error with which the commands can end.
@@ -77,6 +79,7 @@ var Kinds = []Kind{
 	{"session_lost", Unavailable, "the service lost the session more than three times"},
 	{"canceled", Unavailable, "another client canceled the session"},
 	{"quota", Unavailable, "a daily quota is used up"},
+	{"command_failed", Command, "cp gs://BUCKET/OBJECT -- COMMAND: the command could not be started, did not exit with 0, or was ended by a signal; no object was made"},
 	{"precondition", Exists, "a precondition failed"},
 	{"too_many_deletions", Exists, "sync --delete: more objects have no file than --max-delete allows; nothing is deleted"},
 	{"outcome_unknown", Exists, "the reply to the request that makes the object was lost, and the existing object may be that of another writer, or an upload was finished before and the object cannot be read; nothing is replaced. An upload with a session or in parts stays saved"},

@@ -17,5 +17,5 @@ import (
 func NotResumable(err error) bool {
 	noSource := errors.Is(err, ErrSource) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, chunk.ErrNotRegular))
 	return noSource || errors.Is(err, session.ErrSourceChanged) || errors.Is(err, upload.ErrSourceNeeded) || errors.Is(err, upload.ErrIncomplete) ||
-		errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
+		errors.Is(err, state.ErrCorrupt) || errors.Is(err, state.ErrVersion)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -19,7 +20,7 @@ func Without(text string, err error) string {
 		text = strings.Replace(text, strings.Join(joined, "\n"), strings.Join(joined, "; "), 1)
 	}
 	for _, failed := range requests(err) {
-		text = strings.ReplaceAll(text, failed.Error(), failed.Text())
+		text = strings.ReplaceAll(text, failed.Error(), decide.Text(failed))
 	}
 	return text
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"gcsup/internal/errkind"
 	"gcsup/upload"
-	"gcsup/upload/errkind"
 )
 
 // Options configure Metrics. The zero value is that of a command without a backlog.
@@ -133,11 +133,11 @@ func (m *Metrics) Observe(e upload.Event) {
 	switch {
 	case e.Kind == upload.Restarted:
 		m.restarts.Inc()
-	case e.Kind == upload.Held:
+	case e.Kind == upload.LeaseHeld:
 		m.wait(forLease, e.Delay)
 	case e.Kind == upload.Waiting && e.Store:
 		m.wait(forState, e.Delay)
-	case e.Kind == upload.Waiting && e.Held:
+	case e.Kind == upload.Waiting && e.Blocked:
 		m.wait(forGate, e.Delay)
 	case e.Kind == upload.Waiting:
 		m.wait(afterFailure, e.Delay)
@@ -154,8 +154,8 @@ func (m *Metrics) Observe(e upload.Event) {
 	outcome := outcomeOf(e)
 	m.files.WithLabelValues(outcome).Inc()
 	m.resent.Add(float64(e.Result.BytesResent))
-	if e.Result.Paced > 0 {
-		m.wait(forRate, e.Result.Paced)
+	if e.Result.Throttled > 0 {
+		m.wait(forRate, e.Result.Throttled)
 	}
 	switch outcome {
 	case "done":

@@ -137,7 +137,7 @@ func TestUploads(t *testing.T) {
 		_, err := up.File(ctx, large, spec("large"))
 		done <- err
 	}()
-	until(t, "two chunks are durable", func() bool { return m.scrape()["gcsup_active_committed_bytes"] == 2*mib })
+	until(t, "two chunks are committed", func() bool { return m.scrape()["gcsup_active_committed_bytes"] == 2*mib })
 	now := m.scrape()
 	if now["gcsup_active_uploads"] != 1 || now["gcsup_active_size_bytes"] != 12*mib || now["gcsup_sent_bytes_total"] < 2*mib {
 		t.Errorf("under way: %v", now)
@@ -152,7 +152,7 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%s: %v", object, err)
 		}
 	}
-	if _, err := up.With(upload.CallOptions{Skip: upload.SkipIdentical}).File(ctx, small, spec("retried")); err != nil {
+	if _, err := withCall(up, upload.CallOptions{Skip: upload.SkipIdentical}).File(ctx, small, spec("retried")); err != nil {
 		t.Error(err)
 	}
 	canceled := filepath.Join(t.TempDir(), "gone")
@@ -192,23 +192,23 @@ func TestEvents(t *testing.T) {
 		events []upload.Event
 		want   map[string]float64
 	}{
-		"under way":           {[]upload.Event{began, {Kind: upload.Progress, Upload: 1, Size: 10, Committed: 4, SentDelta: 7}}, map[string]float64{"active_uploads": 1, "active_size_bytes": 10, "active_committed_bytes": 4, "sent_bytes_total": 7}},
-		"two under way":       {[]upload.Event{began, {Kind: upload.Resumed, Upload: 2, Size: 5, Committed: 3}}, map[string]float64{"active_uploads": 2, "active_size_bytes": 15, "active_committed_bytes": 3}},
-		"size is not known":   {[]upload.Event{{Kind: upload.Progress, Upload: 1, Size: -1, Committed: 4}}, map[string]float64{"active_uploads": 1, "active_committed_bytes": 4}},
-		"lost bytes":          {[]upload.Event{{Kind: upload.Progress, Upload: 1, Committed: 4}, {Kind: upload.Restarted, Upload: 1, CommittedDelta: -4}}, map[string]float64{"active_uploads": 1, "restarts_total": 1}},
-		"done":                {[]upload.Event{began, end(upload.Done, upload.Result{Object: made, Size: 10, BytesResent: 2}, nil)}, map[string]float64{"files_total{outcome=done}": 1, "file_bytes_total": 10, "resent_bytes_total": 2}},
-		"skipped":             {[]upload.Event{end(upload.Done, upload.Result{Skipped: upload.SkipIdentical, Size: 10}, nil)}, map[string]float64{"files_total{outcome=skipped}": 1}},
-		"planned":             {[]upload.Event{end(upload.Done, upload.Result{Planned: true, Size: 10}, nil)}, map[string]float64{"files_total{outcome=planned}": 1}},
-		"canceled":            {[]upload.Event{end(upload.Done, upload.Result{Size: 10}, nil)}, map[string]float64{"files_total{outcome=canceled}": 1}},
-		"interrupted":         {[]upload.Event{began, end(upload.Interrupted, upload.Result{Size: -1}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1}},
-		"failed":              {[]upload.Event{began, end(upload.Failed, upload.Result{Size: 10}, session.ErrPrecondition)}, map[string]float64{"files_total{outcome=failed}": 1, "failures_total{kind=precondition}": 1}},
-		"unknown error":       {[]upload.Event{end(upload.Failed, upload.Result{}, errors.New("x"))}, map[string]float64{"files_total{outcome=failed}": 1, "failures_total{kind=local_io}": 1}},
-		"wait":                {[]upload.Event{{Kind: upload.Waiting, Delay: second}}, map[string]float64{"retries_total": 1, "waits_total{reason=failure}": 1, "wait_seconds_total{reason=failure}": 1}},
-		"wait for the gate":   {[]upload.Event{{Kind: upload.Waiting, Delay: second, Held: true}}, map[string]float64{"waits_total{reason=gate}": 1, "wait_seconds_total{reason=gate}": 1}},
-		"wait for the store":  {[]upload.Event{{Kind: upload.Waiting, Delay: second, Store: true}}, map[string]float64{"waits_total{reason=state}": 1, "wait_seconds_total{reason=state}": 1}},
-		"wait for the lease":  {[]upload.Event{{Kind: upload.Held, Delay: second, Err: &state.HeldError{}}}, map[string]float64{"waits_total{reason=lease}": 1, "wait_seconds_total{reason=lease}": 1}},
-		"wait for the rate":   {[]upload.Event{end(upload.Interrupted, upload.Result{Paced: second}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1, "waits_total{reason=rate}": 1, "wait_seconds_total{reason=rate}": 1}},
-		"listing of a bucket": {[]upload.Event{{Kind: upload.Warning}}, nil},
+		"under way":            {[]upload.Event{began, {Kind: upload.Progress, Upload: 1, Size: 10, Committed: 4, SentDelta: 7}}, map[string]float64{"active_uploads": 1, "active_size_bytes": 10, "active_committed_bytes": 4, "sent_bytes_total": 7}},
+		"two under way":        {[]upload.Event{began, {Kind: upload.Resumed, Upload: 2, Size: 5, Committed: 3}}, map[string]float64{"active_uploads": 2, "active_size_bytes": 15, "active_committed_bytes": 3}},
+		"size is not known":    {[]upload.Event{{Kind: upload.Progress, Upload: 1, Size: -1, Committed: 4}}, map[string]float64{"active_uploads": 1, "active_committed_bytes": 4}},
+		"lost bytes":           {[]upload.Event{{Kind: upload.Progress, Upload: 1, Committed: 4}, {Kind: upload.Restarted, Upload: 1, CommittedDelta: -4}}, map[string]float64{"active_uploads": 1, "restarts_total": 1}},
+		"done":                 {[]upload.Event{began, end(upload.Done, upload.Result{Object: made, Size: 10, BytesResent: 2}, nil)}, map[string]float64{"files_total{outcome=done}": 1, "file_bytes_total": 10, "resent_bytes_total": 2}},
+		"skipped":              {[]upload.Event{end(upload.Done, upload.Result{Skipped: upload.SkipIdentical, Size: 10}, nil)}, map[string]float64{"files_total{outcome=skipped}": 1}},
+		"planned":              {[]upload.Event{end(upload.Done, upload.Result{Planned: true, Size: 10}, nil)}, map[string]float64{"files_total{outcome=planned}": 1}},
+		"canceled":             {[]upload.Event{end(upload.Done, upload.Result{Size: 10}, nil)}, map[string]float64{"files_total{outcome=canceled}": 1}},
+		"interrupted":          {[]upload.Event{began, end(upload.Interrupted, upload.Result{Size: -1}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1}},
+		"failed":               {[]upload.Event{began, end(upload.Failed, upload.Result{Size: 10}, session.ErrPrecondition)}, map[string]float64{"files_total{outcome=failed}": 1, "failures_total{kind=precondition}": 1}},
+		"unknown error":        {[]upload.Event{end(upload.Failed, upload.Result{}, errors.New("x"))}, map[string]float64{"files_total{outcome=failed}": 1, "failures_total{kind=local_io}": 1}},
+		"wait":                 {[]upload.Event{{Kind: upload.Waiting, Delay: second}}, map[string]float64{"retries_total": 1, "waits_total{reason=failure}": 1, "wait_seconds_total{reason=failure}": 1}},
+		"wait for the breaker": {[]upload.Event{{Kind: upload.Waiting, Delay: second, Blocked: true}}, map[string]float64{"waits_total{reason=gate}": 1, "wait_seconds_total{reason=gate}": 1}},
+		"wait for the store":   {[]upload.Event{{Kind: upload.Waiting, Delay: second, Store: true}}, map[string]float64{"waits_total{reason=state}": 1, "wait_seconds_total{reason=state}": 1}},
+		"wait for the lease":   {[]upload.Event{{Kind: upload.LeaseHeld, Delay: second, Err: &state.HeldError{}}}, map[string]float64{"waits_total{reason=lease}": 1, "wait_seconds_total{reason=lease}": 1}},
+		"wait for the rate":    {[]upload.Event{end(upload.Interrupted, upload.Result{Throttled: second}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1, "waits_total{reason=rate}": 1, "wait_seconds_total{reason=rate}": 1}},
+		"listing of a bucket":  {[]upload.Event{{Kind: upload.Warning}}, nil},
 	} {
 		m := serve(t, metrics.Options{})
 		for _, e := range c.events {
@@ -272,7 +272,7 @@ func TestHealth(t *testing.T) {
 		"failures for 4 min":   {[]upload.Event{ago(4*minute, wait), ago(0, wait)}, 200},
 		"failures for 6 min":   {[]upload.Event{ago(6*minute, wait), ago(3*minute, wait), ago(0, wait)}, 503},
 		"bytes are sent":       {[]upload.Event{ago(6*minute, wait), ago(3*minute, sent), ago(0, wait)}, 503},
-		"bytes are stored":     {[]upload.Event{ago(6*minute, wait), ago(3*minute, stored), ago(0, wait)}, 200},
+		"bytes are committed":  {[]upload.Event{ago(6*minute, wait), ago(3*minute, stored), ago(0, wait)}, 200},
 		"works again":          {[]upload.Event{ago(9*minute, wait), ago(1*minute, wait), ago(0, stored)}, 200},
 		"a long request":       {[]upload.Event{ago(19*minute, wait), ago(18*minute, wait)}, 200},
 		"old failures":         {[]upload.Event{ago(19*minute, wait), ago(6*minute, wait)}, 200},
@@ -281,7 +281,7 @@ func TestHealth(t *testing.T) {
 		for _, e := range c.events {
 			m.Observe(e)
 		}
-		if text := m.get("/healthz", c.status); c.status == 503 && text != "requests have failed for 6m0s, and nothing was stored meanwhile\n" || c.status == 200 && text != "ok\n" {
+		if text := m.get("/healthz", c.status); c.status == 503 && text != "requests have failed for 6m0s, and nothing was committed meanwhile\n" || c.status == 200 && text != "ok\n" {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
@@ -396,4 +396,13 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not after 30 s: %s", what)
 		}
 	}
+}
+
+// withCall returns up.With(o), whose options must be valid.
+func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
+	own, err := up.With(o)
+	if err != nil {
+		panic(err)
+	}
+	return own
 }

@@ -12,7 +12,7 @@ import (
 const lastingTrouble = 5 * time.Minute
 
 // trouble records failures without progress, for /healthz. Progress is an upload that is done, or a byte that
-// became durable. Bytes that were only sent are none: a service that refuses them has read them.
+// became committed. Bytes that were only sent are none: a service that refuses them has read them.
 type trouble struct {
 	mu          sync.Mutex
 	first, last time.Time // failures since the last progress; zero if there are none
@@ -40,5 +40,5 @@ func (t *trouble) lasting(now time.Time) error {
 	if t.last.Sub(t.first) < lastingTrouble || now.Sub(t.last) > lastingTrouble {
 		return nil
 	}
-	return fmt.Errorf("requests have failed for %v, and nothing was stored meanwhile", now.Sub(t.first).Round(time.Second))
+	return fmt.Errorf("requests have failed for %v, and nothing was committed meanwhile", now.Sub(t.first).Round(time.Second))
 }

@@ -34,11 +34,11 @@ func (p *Recorder) Render(about About) []byte {
 	if d := t.Deletions; d != nil {
 		figures = append(figures, [2]any{"objects deleted", d.Deleted}, [2]any{"objects not deleted", d.Failed})
 	}
-	const columns = "request,file,status,decision,started,took,offset,sent,durable"
+	const columns = "request,file,status,decision,started,took,offset,sent,committed"
 	tables := []table{
 		{"failed", "Failed files", "first", 2, "file,error,size", p.failed},
 		{"slowest", "Slowest files", "slowest", 2, "file,outcome,size,time,rate,retries", p.slowest},
-		{"events", "Retries, resumes and restarts", "latest", 3, "event,file,cause,time,durable,wait", p.events},
+		{"events", "Retries, resumes and restarts", "latest", 3, "event,file,cause,time,committed,wait", p.events},
 		{"requests", "Requests", "", 2, "request,status,count,bytes,mean time,longest", p.kinds()},
 		{"failed-requests", "Requests that failed", "latest", 4, columns, p.failedRequests},
 		{"slowest-requests", "Slowest requests", "slowest", 4, columns, p.slowRequests},

@@ -131,7 +131,7 @@ func TestReportInBrowser(t *testing.T) {
 	}
 	for name, want := range map[string]int{
 		"#failed": 1, "#slowest": 2, "#events": 2, "#requests": 2, "#failed-requests": 1, "#slowest-requests": maxRequests, "#latest-requests": maxRequests,
-		".wait": 18, ".retry": 2, ".loss": 2, ".durable": 1,
+		".wait": 18, ".retry": 2, ".loss": 2, ".committed": 1,
 	} {
 		if count[name] != want {
 			t.Errorf("%d of %s, want %d", count[name], name, want)
@@ -144,7 +144,7 @@ func TestReportInBrowser(t *testing.T) {
 		"slowest-requests": "putdisk.img308", "failed": hostile + " → gs://demo/" + hostile, "events": "410 Gone", "requests": "put308500500 MiB", "failed-requests": "part 2: queryno replywait, query: connection reset", "charts": "80 MiB",
 	} {
 		if id == "charts" {
-			want = "100 MiB" // the durable bytes at the end
+			want = "100 MiB" // the committed bytes at the end
 		}
 		if !strings.Contains(texts[id], want) {
 			t.Errorf("#%s shows %q, want %q in it", id, texts[id], want)

@@ -146,13 +146,13 @@ func (p *Recorder) Enabled(_ context.Context, level slog.Level) bool { return le
 
 // Handle records an exchange.
 func (p *Recorder) Handle(_ context.Context, r slog.Record) error {
-	l, durable := runlog.ReadExchange(r), ""
-	if l.Held >= 0 {
-		durable = readable.Bytes(l.Held)
+	l, committed := runlog.ReadExchange(r), ""
+	if l.Committed >= 0 {
+		committed = readable.Bytes(l.Committed)
 	}
 	k := kind{l.Op, runlog.StatusText(l.Status)}
 	line := row{l.Took, "", []string{l.Request(), cmp.Or(l.Source, l.Object), k.status, l.Decision(),
-		readable.Elapsed(r.Time.Add(-l.Took).Sub(p.start)).String(), readable.Took(l.Took), readable.Bytes(l.From), readable.Bytes(l.Sent), durable}}
+		readable.Elapsed(r.Time.Add(-l.Took).Sub(p.start)).String(), readable.Took(l.Took), readable.Bytes(l.From), readable.Bytes(l.Sent), committed}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sums[k] == nil {

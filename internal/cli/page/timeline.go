@@ -16,20 +16,20 @@ const (
 // timeline is the course of a run: what was sent, stored and retried when. Its memory does
 // not grow with the run.
 type timeline struct {
-	length  time.Duration // of a bucket
-	buckets []bucketSums
-	active  map[int]result.Progress // of the active files, by ID
-	durable int64
+	length    time.Duration // of a bucket
+	buckets   []bucketSums
+	active    map[int]result.Progress // of the active files, by ID
+	committed int64
 }
 
 // bucketSums has the sums of one interval of the run, a bucket.
 type bucketSums struct {
-	sent    int64
-	durable int64 // at its end; valid if seen
-	seen    bool
-	retries int
-	lost    bool // a session
-	waits   bool
+	sent      int64
+	committed int64 // at its end; valid if seen
+	seen      bool
+	retries   int
+	lost      bool // a session
+	waits     bool
 }
 
 // bucket returns the bucket of a time.
@@ -54,7 +54,7 @@ func (t *timeline) halve() {
 		to.retries += b.retries
 		to.lost, to.waits = to.lost || b.lost, to.waits || b.waits
 		if b.seen {
-			to.durable, to.seen = b.durable, true
+			to.committed, to.seen = b.committed, true
 		}
 	}
 	t.buckets = halved
@@ -64,8 +64,8 @@ func (t *timeline) halve() {
 func (t *timeline) move(at time.Duration, id int, was, is result.Progress) {
 	b := t.bucket(at)
 	b.sent += max(is.Sent-was.Sent, 0)
-	t.durable += is.Committed - was.Committed
-	b.durable, b.seen = t.durable, true
+	t.committed += is.Committed - was.Committed
+	b.committed, b.seen = t.committed, true
 	t.active[id] = is
 }
 

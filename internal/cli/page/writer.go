@@ -38,7 +38,7 @@ var head string
 //go:embed chart.html
 var figure string
 
-// chart writes the throughput and the durable bytes over time, in two panels.
+// chart writes the throughput and the committed bytes over time, in two panels.
 func (w *writer) chart(t *timeline, elapsed time.Duration) {
 	const left, width, height = 80.0, 870.0, 150.0
 	span := max(elapsed, t.length)
@@ -49,9 +49,9 @@ func (w *writer) chart(t *timeline, elapsed time.Duration) {
 		fastest = max(fastest, in.rate())
 	}
 	for _, b := range buckets {
-		most = max(most, b.durable)
+		most = max(most, b.committed)
 	}
-	var waits, sent, marks, durable, times writer
+	var waits, sent, marks, committed, times writer
 	for _, in := range intervals {
 		if in.sent > 0 {
 			h := in.rate() / fastest * height
@@ -72,14 +72,14 @@ func (w *writer) chart(t *timeline, elapsed time.Duration) {
 			marks.printf("\n<path class=\"loss\" d=\"M%.1f 0v150\"><title>%s: started over</title></path>", from, readable.Elapsed(at))
 		}
 		if b.seen {
-			durable.printf("H%.1fV%.1f", to, height*(1-float64(max(b.durable, 0))/float64(max(most, 1))))
+			committed.printf("H%.1fV%.1f", to, height*(1-float64(max(b.committed, 0))/float64(max(most, 1))))
 		}
 	}
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		at := span * time.Duration(i) / 4
 		times.printf("\n<text x=\"%.1f\" y=\"168\" text-anchor=\"%s\">%s</text>", x(at), anchor, readable.Elapsed(at))
 	}
-	w.printf(figure, waits.Bytes(), sent.Bytes(), marks.Bytes(), readable.Rate(fastest), readable.Bytes(most), durable.Bytes(), times.Bytes())
+	w.printf(figure, waits.Bytes(), sent.Bytes(), marks.Bytes(), readable.Rate(fastest), readable.Bytes(most), committed.Bytes(), times.Bytes())
 }
 
 // table is a list with a heading. The first columns are texts, the others numbers.

@@ -36,8 +36,8 @@ func Run(command func(ctx context.Context) int) int {
 	}
 
 	// If a reader of the output exits, the write fails with an error. SIGPIPE
-	// would end the upload.
-	signal.Ignore(syscall.SIGPIPE)
+	// would end the upload. It is not ignored, because a child process would ignore it, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	done := make(chan int, 1)
 	go func() { done <- command(ctx) }()

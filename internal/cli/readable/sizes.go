@@ -10,40 +10,40 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// sizeUnits are the units of Stored, largest first.
+// sizeUnits are the units of Committed, largest first.
 var sizeUnits = []struct {
 	name  string
 	bytes int64
 }{{"EiB", 1 << 60}, {"PiB", 1 << 50}, {"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
-// StoredShare is Stored with the percentage, if size is known.
-func StoredShare(stored, size int64) string {
+// CommittedShare is Committed with the percentage, if size is known.
+func CommittedShare(committed, size int64) string {
 	if size < 0 {
-		return Stored(stored, size)
+		return Committed(committed, size)
 	}
-	return fmt.Sprintf("%s (%d%%)", Stored(stored, size), StoredPercent(stored, size))
+	return fmt.Sprintf("%s (%d%%)", Committed(committed, size), CommittedPercent(committed, size))
 }
 
-// Stored returns how much of size bytes is stored, in the unit of size, such as
-// "19 of 100 MiB". It rounds down stored, so that only a complete upload reads as
+// Committed returns how much of size bytes is committed, in the unit of size, such as
+// "19 of 100 MiB". It rounds down committed, so that only a complete upload reads as
 // complete. A part that would read as 0 has a unit of its own.
-func Stored(stored, size int64) string {
+func Committed(committed, size int64) string {
 	if size < 0 {
-		return Bytes(stored)
+		return Bytes(committed)
 	}
 	name, unit := Unit(size)
-	part, whole := inUnit(stored, unit), inUnit(size, unit)
-	if part == "0" && stored > 0 {
-		own, n := Unit(stored)
-		part = inUnit(stored, n) + " " + own
+	part, whole := inUnit(committed, unit), inUnit(size, unit)
+	if part == "0" && committed > 0 {
+		own, n := Unit(committed)
+		part = inUnit(committed, n) + " " + own
 	}
-	for digits := 1; part == whole && stored < size && digits < 10; digits++ {
-		part, whole = withDigits(stored, unit, digits), withDigits(size, unit, digits)
+	for digits := 1; part == whole && committed < size && digits < 10; digits++ {
+		part, whole = withDigits(committed, unit, digits), withDigits(size, unit, digits)
 	}
 	return fmt.Sprintf("%s of %s %s", part, whole, name)
 }
 
-// RoundedDown returns n as Bytes does, but rounded down as Stored: both describe one offset.
+// RoundedDown returns n as Bytes does, but rounded down as Committed: both describe one offset.
 func RoundedDown(n int64) string {
 	name, unit := Unit(n)
 	digits := 0
@@ -75,16 +75,16 @@ func withDigits(n, unit int64, digits int) string {
 	return strconv.FormatFloat(math.Floor(float64(n)/float64(unit)*scale)/scale, 'f', digits, 64)
 }
 
-// Range returns Stored, or a range such as "0 to 17 of 57 MiB" if more bytes
-// were sent than the service acknowledged: it may store them.
-func Range(acknowledged, sent, size int64) string {
+// Range returns Committed, or a range such as "0 to 17 of 57 MiB" if more bytes
+// were sent than the service committed: it may store them.
+func Range(committed, sent, size int64) string {
 	if size < 0 {
-		return Stored(acknowledged, size)
+		return Committed(committed, size)
 	}
 	name, unit := Unit(size)
-	from, to := inUnit(acknowledged, unit), inUnit(min(sent, size), unit)
+	from, to := inUnit(committed, unit), inUnit(min(sent, size), unit)
 	if from == to {
-		return Stored(acknowledged, size)
+		return Committed(committed, size)
 	}
 	return fmt.Sprintf("%s to %s of %s %s", from, to, inUnit(size, unit), name)
 }
@@ -110,9 +110,9 @@ func inUnit(n, unit int64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// StoredPercent returns the part of size that is stored, rounded down.
-func StoredPercent(stored, size int64) int64 {
-	return int64(float64(stored) / float64(max(size, 1)) * 100)
+// CommittedPercent returns the part of size that is committed, rounded down.
+func CommittedPercent(committed, size int64) int64 {
+	return int64(float64(committed) / float64(max(size, 1)) * 100)
 }
 
 // Bytes returns a number of bytes, such as "19 MiB". It returns that of 0 for a negative number.

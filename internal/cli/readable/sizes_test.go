@@ -6,8 +6,8 @@ const mib = 1 << 20
 
 func TestStored(t *testing.T) {
 	for _, c := range []struct {
-		stored, size int64
-		want         string
+		committed, size int64
+		want            string
 	}{
 		{19 * mib, 100 * mib, "19 of 100 MiB"},
 		{0, 100 * mib, "0 of 100 MiB"},
@@ -21,13 +21,13 @@ func TestStored(t *testing.T) {
 		{0, 0, "0 of 0 B"},
 		{1<<63 - 1, 1<<63 - 1, "8 of 8 EiB"},
 	} {
-		if got := Stored(c.stored, c.size); got != c.want {
-			t.Errorf("Stored(%d, %d) = %q, want %q", c.stored, c.size, got, c.want)
+		if got := Committed(c.committed, c.size); got != c.want {
+			t.Errorf("Committed(%d, %d) = %q, want %q", c.committed, c.size, got, c.want)
 		}
 	}
-	for _, c := range []struct{ stored, size, want int64 }{{0, 0, 0}, {99, 100, 99}, {100*mib - 1, 100 * mib, 99}, {1 << 62, 1 << 62, 100}} {
-		if got := StoredPercent(c.stored, c.size); got != c.want {
-			t.Errorf("StoredPercent(%d, %d) = %d, want %d", c.stored, c.size, got, c.want)
+	for _, c := range []struct{ committed, size, want int64 }{{0, 0, 0}, {99, 100, 99}, {100*mib - 1, 100 * mib, 99}, {1 << 62, 1 << 62, 100}} {
+		if got := CommittedPercent(c.committed, c.size); got != c.want {
+			t.Errorf("CommittedPercent(%d, %d) = %d, want %d", c.committed, c.size, got, c.want)
 		}
 	}
 }
@@ -44,8 +44,8 @@ func TestRoundedDown(t *testing.T) {
 
 func TestRange(t *testing.T) {
 	for _, c := range []struct {
-		acknowledged, sent, size int64
-		want                     string
+		committed, sent, size int64
+		want                  string
 	}{
 		{0, 17 * mib, 57 * mib, "0 to 17 of 57 MiB"},
 		{5 * mib, 5*mib + 1000, 10 * mib, "5 of 10 MiB"},
@@ -53,8 +53,8 @@ func TestRange(t *testing.T) {
 		{0, 100, 57 * mib, "0 of 57 MiB"},
 		{512 << 10, 512 << 10, 100 << 30, "512 KiB of 100 GiB"},
 	} {
-		if got := Range(c.acknowledged, c.sent, c.size); got != c.want {
-			t.Errorf("Range(%d, %d, %d) = %q, want %q", c.acknowledged, c.sent, c.size, got, c.want)
+		if got := Range(c.committed, c.sent, c.size); got != c.want {
+			t.Errorf("Range(%d, %d, %d) = %q, want %q", c.committed, c.sent, c.size, got, c.want)
 		}
 	}
 }
@@ -62,16 +62,16 @@ func TestRange(t *testing.T) {
 // TestIncompleteIsNotComplete checks that only a complete upload reads as complete.
 func TestIncompleteIsNotComplete(t *testing.T) {
 	for _, c := range []struct {
-		stored, size int64
-		want         string
+		committed, size int64
+		want            string
 	}{
 		{8912896, 9000000, "8.50 of 8.58 MiB"},
 		{11796480, 12000000, "11.2 of 11.4 MiB"},
 		{100*mib - 1, 100 * mib, "99 of 100 MiB"},
 		{12000000, 12000000, "11 of 11 MiB"},
 	} {
-		if got := Stored(c.stored, c.size); got != c.want {
-			t.Errorf("Stored(%d, %d) = %q, want %q", c.stored, c.size, got, c.want)
+		if got := Committed(c.committed, c.size); got != c.want {
+			t.Errorf("Committed(%d, %d) = %q, want %q", c.committed, c.size, got, c.want)
 		}
 	}
 }

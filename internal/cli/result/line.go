@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/cli/command"
 	"gcsup/internal/cli/exit"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -31,7 +32,7 @@ type Line struct {
 	Requests    int        `json:"requests"`
 	Retries     int        `json:"retries"`
 	WaitedMS    int64      `json:"waited_ms"`
-	PacedMS     int64      `json:"paced_ms"` // for the request rate of the bucket
+	ThrottledMS int64      `json:"throttled_ms"` // for the request rate of the bucket
 	ElapsedMS   int64      `json:"elapsed_ms"`
 	Parallel    *partsLine `json:"parallel"`
 	Leftover    *string    `json:"leftover"`
@@ -53,11 +54,18 @@ type partsLine struct {
 }
 
 type ErrorLine struct {
-	Kind      string      `json:"kind"`
-	Message   string      `json:"message"`
-	Operation *string     `json:"operation"` // the request that failed
-	Status    *int        `json:"status"`    // HTTP status
-	Holder    *holderLine `json:"holder,omitempty"`
+	Kind      string       `json:"kind"`
+	Message   string       `json:"message"`
+	Operation *string      `json:"operation"` // the request that failed
+	Status    *int         `json:"status"`    // HTTP status
+	Holder    *holderLine  `json:"holder,omitempty"`
+	Command   *commandLine `json:"command,omitempty"` // how the command ended whose output was uploaded
+}
+
+// commandLine is the end of a command. Both fields are null if it was not started.
+type commandLine struct {
+	ExitCode *int    `json:"exit_code"`
+	Signal   *string `json:"signal"`
 }
 
 // holderLine is the process that uses an upload. An unknown field is null.
@@ -127,7 +135,7 @@ type SummaryLine struct {
 	Requests       int    `json:"requests"`
 	Retries        int    `json:"retries"`
 	WaitedMS       int64  `json:"waited_ms"`
-	PacedMS        int64  `json:"paced_ms"`
+	ThrottledMS    int64  `json:"throttled_ms"`
 	ElapsedMS      int64  `json:"elapsed_ms"`
 	BytesPerS      *int64 `json:"bytes_per_s"`
 
@@ -143,7 +151,7 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 		l.Size, l.ID = Known(res.Size, res.Size >= 0), Known(res.ID, res.ID != "")
 		l.BytesSent, l.BytesResent, l.ResumedFrom = res.BytesSent, res.BytesResent, res.ResumedFrom
 		l.Requests, l.Retries = res.Requests, res.Retries
-		l.WaitedMS, l.PacedMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Paced.Milliseconds(), res.Elapsed.Milliseconds()
+		l.WaitedMS, l.ThrottledMS, l.ElapsedMS = res.Waited.Milliseconds(), res.Throttled.Milliseconds(), res.Elapsed.Milliseconds()
 		if p := res.Parts; p != nil {
 			l.Parallel = &partsLine{p.Count, p.Connections, Known(p.Rate, p.Rate > 0), Known(p.RateOfOne, p.RateOfOne > 0)}
 		}
@@ -163,7 +171,7 @@ func NewLine(number int, f File, status Status, res *upload.Result, err error) L
 			if !o.Gzip && !res.Spec.Gzip || l.Size == nil {
 				l.Size = &o.Size
 			}
-			l.CRC32C = Known(chunk.EncodeCRC32C(o.CRC32C), o.HasCRC32C)
+			l.CRC32C = Known(checksum.Encode(o.CRC32C), o.HasCRC32C)
 		}
 	}
 	if status == Failed || f.Entry != "" || exit.NotResumable(err) {
@@ -181,6 +189,9 @@ func NewErrorLine(err error) *ErrorLine {
 	}
 	if held, ok := errors.AsType[*state.HeldError](err); ok {
 		l.Holder = newHolderLine(held)
+	}
+	if failed, ok := errors.AsType[*command.Failure](err); ok {
+		l.Command = &commandLine{Known(failed.ExitCode, failed.ExitCode >= 0), Known(failed.Signal, failed.Signal != "")}
 	}
 	return l
 }

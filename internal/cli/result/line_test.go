@@ -22,7 +22,7 @@ import (
 // resultFields are the fields of a result line, which are a contract.
 var resultFields = []string{
 	"v", "type", "file", "status", "source", "destination", "generation", "size", "object_size", "crc32c", "bytes_sent", "bytes_resent", "resumed_from",
-	"requests", "retries", "waited_ms", "paced_ms", "elapsed_ms", "id", "parallel", "leftover", "source_removed", "source_kept", "error",
+	"requests", "retries", "waited_ms", "throttled_ms", "elapsed_ms", "id", "parallel", "leftover", "source_removed", "source_kept", "error",
 }
 
 func line(t *testing.T, v any) (text string, fields map[string]any) {
@@ -43,12 +43,12 @@ func line(t *testing.T, v any) (text string, fields map[string]any) {
 func TestResultLine(t *testing.T) {
 	res := &upload.Result{
 		ID: "abc", Size: 5, BytesSent: 7, BytesResent: 2, ResumedFrom: 1, Resumed: true, Requests: 4, Retries: 1,
-		Waited: 1500 * time.Millisecond, Paced: 250 * time.Millisecond, Elapsed: 2 * time.Second,
+		Waited: 1500 * time.Millisecond, Throttled: 250 * time.Millisecond, Elapsed: 2 * time.Second,
 		Object: &session.Object{Generation: 1 << 60, Size: 5, CRC32C: 0x01020304, HasCRC32C: true},
 	}
 	text, _ := line(t, result.NewLine(7, result.File{Source: "a&b\n", Destination: "gs://bkt/a"}, result.OK, res, nil))
 	want := `{"v":1,"type":"result","status":"ok","source":"a&b\n","destination":"gs://bkt/a","generation":"1152921504606846976","size":5,"object_size":5,` +
-		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"paced_ms":250,"elapsed_ms":2000,"parallel":null,"leftover":null,"source_removed":false,"source_kept":null,"file":7,"id":"abc","error":null}` + "\n"
+		`"crc32c":"AQIDBA==","bytes_sent":7,"bytes_resent":2,"resumed_from":1,"requests":4,"retries":1,"waited_ms":1500,"throttled_ms":250,"elapsed_ms":2000,"parallel":null,"leftover":null,"source_removed":false,"source_kept":null,"file":7,"id":"abc","error":null}` + "\n"
 	if text != want {
 		t.Errorf("got  %swant %s", text, want)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/upload"
@@ -18,7 +18,7 @@ func Text(destination string, res *upload.Result) string {
 		text += ", " + readable.Rate(float64(res.BytesSent)/res.Elapsed.Seconds())
 	}
 	if o.HasCRC32C {
-		text += "  crc32c " + chunk.EncodeCRC32C(o.CRC32C)
+		text += "  crc32c " + checksum.Encode(o.CRC32C)
 	}
 	if res.Unverified != nil {
 		text += "  not verified"
@@ -35,10 +35,10 @@ func Text(destination string, res *upload.Result) string {
 			text += fmt.Sprintf(", waited %v", readable.Elapsed(res.Waited))
 		}
 	}
-	if res.Paced >= time.Second {
+	if res.Throttled >= time.Second {
 		waited := ""
 		if res.Parts == nil {
-			waited = fmt.Sprintf("%v ", readable.Elapsed(res.Paced))
+			waited = fmt.Sprintf("%v ", readable.Elapsed(res.Throttled))
 		}
 		text += "  waited " + waited + "for the request rate of the bucket"
 	}

@@ -31,7 +31,7 @@ func TestTextClaimsNoChecksum(t *testing.T) {
 func TestTextHasNoSumOfWaits(t *testing.T) {
 	res := &upload.Result{
 		Object: &session.Object{Generation: 7, Size: mib}, Elapsed: 71 * time.Second, BytesSent: mib, Retries: 60, Waited: 1408 * time.Second,
-		Paced: time.Hour, Parts: &upload.PartsResult{},
+		Throttled: time.Hour, Parts: &upload.PartsResult{},
 	}
 	want := "gs://b/o#7  1.0 MiB in 1m11s, 14 KiB/s  60 retries  waited for the request rate of the bucket"
 	if got := result.Text("gs://b/o", res); got != want {

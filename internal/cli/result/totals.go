@@ -35,14 +35,14 @@ type Totals struct {
 	Code      int                  // the exit code of a batch
 	Deletions *Deletions           // nil if nothing may be deleted
 
-	planned      int   // files
-	plannedBytes int64 // of those
-	exhausted    int   // files that failed because their retries were used up
-	removed      int   // sources
-	kept         int   // sources that could not be removed
-	requests     int
-	paced        time.Duration
-	pacedBucket  string // for whose rate the last of these files waited
+	planned         int   // files
+	plannedBytes    int64 // of those
+	exhausted       int   // files that failed because their retries were used up
+	removed         int   // sources
+	kept            int   // sources that could not be removed
+	requests        int
+	throttled       time.Duration
+	throttledBucket string // for whose rate the last of these files waited
 }
 
 // Add adds the outcome of one file.
@@ -53,8 +53,8 @@ func (t *Totals) Add(status Status, res *upload.Result, err error) {
 		t.requests += res.Requests
 		t.Retries += res.Retries
 		t.Waited += res.Waited
-		if t.paced += res.Paced; res.Paced > 0 {
-			t.pacedBucket = res.Spec.Bucket
+		if t.throttled += res.Throttled; res.Throttled > 0 {
+			t.throttledBucket = res.Spec.Bucket
 		}
 		if res.SourceRemoved {
 			t.removed++
@@ -184,17 +184,17 @@ func (t *Totals) Text(elapsed time.Duration) string {
 	if rate := t.Rate(elapsed); t.Sent > 0 && rate > 0 {
 		text += ", " + readable.Rate(rate)
 	}
-	return text + t.pacedText()
+	return text + t.throttledText()
 }
 
-// pacedText returns the rate that requests waited for, or "" if there was no such wait.
-func (t *Totals) pacedText() string {
-	if t.paced < time.Second {
+// throttledText returns the rate that requests waited for, or "" if there was no such wait.
+func (t *Totals) throttledText() string {
+	if t.throttled < time.Second {
 		return ""
 	}
 	for bucket, rate := range t.Rates.All() {
-		if bucket == t.pacedBucket {
-			return fmt.Sprintf(", paced by the request rate of gs://%s, now %.0f per second", bucket, rate.PerSecond())
+		if bucket == t.throttledBucket {
+			return fmt.Sprintf(", throttled by the request rate of gs://%s, now %.0f per second", bucket, rate.PerSecond())
 		}
 	}
 	return ""
@@ -206,7 +206,7 @@ func (t *Totals) Summary(elapsed time.Duration, code int) SummaryLine {
 		V: 1, Type: "summary", Files: t.Files(), Uploaded: t.Uploaded, Planned: t.planned, Skipped: t.Skipped,
 		Failed: t.Failed + t.Interrupted + t.NotTried, Interrupted: t.Interrupted, NotTried: t.NotTried, FinishedBefore: t.Finished,
 		SourcesRemoved: t.removed, Bytes: t.Bytes, PlannedBytes: t.plannedBytes, BytesSent: t.Sent, BytesResent: t.Resent, Requests: t.requests, Retries: t.Retries,
-		WaitedMS: t.Waited.Milliseconds(), PacedMS: t.paced.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
+		WaitedMS: t.Waited.Milliseconds(), ThrottledMS: t.throttled.Milliseconds(), ElapsedMS: elapsed.Milliseconds(),
 		BytesPerS: Known(int64(t.Rate(elapsed)), elapsed > 0), Deletions: t.Deletions, ExitCode: code,
 	}
 }

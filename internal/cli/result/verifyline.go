@@ -1,7 +1,7 @@
 package result
 
 import (
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -30,7 +30,7 @@ func NewVerifyLine(f File, status Status, res *upload.Result, err error) VerifyL
 	}
 	if res != nil && res.Object != nil {
 		l.Generation, l.ObjectSize = new(Generation(res.Object)), &res.Object.Size
-		l.ObjectCRC32C = Known(chunk.EncodeCRC32C(res.Object.CRC32C), res.Object.HasCRC32C)
+		l.ObjectCRC32C = Known(checksum.Encode(res.Object.CRC32C), res.Object.HasCRC32C)
 	}
 	if err != nil {
 		l.Error = NewErrorLine(err)

@@ -21,15 +21,15 @@ type Exchange struct {
 	Part       int64  // 0 if the exchange is not about one part of a file
 	Status     int64  // 0 if there was no reply
 	From, Sent int64
-	Held       int64  // -1 if the reply does not report it
+	Committed  int64  // -1 if the reply does not report it
 	Err, Next  string // Next is the decision that followed; "" if the upload ended
 }
 
 // ReadExchange returns the values in the line.
 func ReadExchange(r slog.Record) Exchange {
-	l := Exchange{Op: r.Message, Held: -1}
+	l := Exchange{Op: r.Message, Committed: -1}
 	texts := map[string]*string{"object": &l.Object, "prefix": &l.Object, "source": &l.Source, "next": &l.Next}
-	numbers := map[string]*int64{"part": &l.Part, "status": &l.Status, "from": &l.From, "sent": &l.Sent, "held": &l.Held}
+	numbers := map[string]*int64{"part": &l.Part, "status": &l.Status, "from": &l.From, "sent": &l.Sent, "committed": &l.Committed}
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any().(type) {
 		case string:
@@ -79,8 +79,8 @@ func (l *Exchange) text() string {
 		words = append(words, fmt.Sprintf("%d+%d", l.From, l.Sent))
 	}
 	words = append(words, "→", StatusText(l.Status))
-	if l.Held >= 0 {
-		words = append(words, fmt.Sprintf("held %d", l.Held))
+	if l.Committed >= 0 {
+		words = append(words, fmt.Sprintf("committed %d", l.Committed))
 	}
 	words = append(words, readable.Took(l.Took))
 	if decision := l.Decision(); decision != "" {

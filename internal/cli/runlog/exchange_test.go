@@ -20,8 +20,8 @@ func TestVerboseLog(t *testing.T) {
 		attrs   []any
 		want    string
 	}{
-		{slog.LevelDebug, "put", []any{"id", "x", "object", "photos/a.jpg", "from", 4, "sent", 8, "status", 308, "held", 12, "took", 1234567 * time.Nanosecond, "next", "send"},
-			"photos/a.jpg put 4+8 → 308 held 12 1.2ms → send"},
+		{slog.LevelDebug, "put", []any{"id", "x", "object", "photos/a.jpg", "from", 4, "sent", 8, "status", 308, "committed", 12, "took", 1234567 * time.Nanosecond, "next", "send"},
+			"photos/a.jpg put 4+8 → 308 committed 12 1.2ms → send"},
 		{slog.LevelDebug, "put", []any{"object", "a", "from", 0, "sent", 8, "status", 0, "err", reset, "took", time.Second, "next", "wait, query: connection reset"},
 			"a put 0+8 → no reply 1s → wait, query: connection reset"},
 		{slog.LevelDebug, "part", []any{"object", "a", "part", 2, "from", 0, "sent", 8, "status", 200, "took", time.Second, "next", "done"},

@@ -137,8 +137,8 @@ func (c *Console) EndFrames() {
 // hideGrace is how long a terminal that does not read may delay the stop of the process.
 const hideGrace = 200 * time.Millisecond
 
-// hide removes the frame before the process stops. The next one is drawn after it continues.
-func (c *Console) hide() {
+// Hide removes the frame before the process stops, or another one uses the terminal. The next one is drawn after that.
+func (c *Console) Hide() {
 	c.show(nil)
 	written := make(chan struct{})
 	go func() {

@@ -24,7 +24,7 @@ type Display struct {
 	rows   []*activeFile // those on the terminal, each in its row until it ends
 	ended  struct {
 		files, failed, differ int
-		sent, durable, done   int64 // bytes; done includes those of skipped files
+		sent, committed, done int64 // bytes; done includes those of skipped files
 	}
 	before  int64 // bytes of active and ended files that an earlier run sent
 	samples samples
@@ -113,20 +113,20 @@ func (d *Display) End(id int, status result.Status, res *upload.Result, now time
 	if res != nil {
 		size = max(res.Size, 0)
 	}
-	sent, durable := t.highest, t.committed
+	sent, committed := t.highest, t.committed
 	switch status {
 	case result.OK, result.Same:
-		sent, durable = size, size
+		sent, committed = size, size
 	case result.Differs, result.Missing:
 		d.ended.differ++
 	case result.Failed:
 		d.ended.failed++
 	default:
-		sent, durable = 0, 0
+		sent, committed = 0, 0
 	}
 	d.ended.files++
 	d.ended.sent += sent
-	d.ended.durable += durable
+	d.ended.committed += committed
 	d.ended.done += size
 	d.sample(now)
 }
@@ -157,28 +157,28 @@ func (d *Display) sample(now time.Time) {
 	}
 }
 
-// totals adds up all files: the bytes sent, those that are durable, and the bytes
+// totals adds up all files: the bytes sent, those that are committed, and the bytes
 // of the run that are sent or need not be.
-func (d *Display) totals() (sent, durable, done int64) {
-	sent, durable, done = d.ended.sent, d.ended.durable, d.ended.done
+func (d *Display) totals() (sent, committed, done int64) {
+	sent, committed, done = d.ended.sent, d.ended.committed, d.ended.done
 	for _, t := range d.active {
 		sent += t.highest
-		durable += t.committed
+		committed += t.committed
 		done += t.highest
 	}
-	return sent, durable, done
+	return sent, committed, done
 }
 
-// progress returns the bytes of the run that are sent, or compared, and durable, and the time left.
-func (d *Display) progress(now time.Time) (sent, durable int64, eta string) {
-	sent, durable, done := d.totals()
+// progress returns the bytes of the run that are sent, or compared, and committed, and the time left.
+func (d *Display) progress(now time.Time) (sent, committed int64, eta string) {
+	sent, committed, done := d.totals()
 	if d.run.Work == Comparing {
 		sent = done // a file that need not be read is compared, too
 	}
 	if d.size >= 0 && d.run.Finished() == 0 {
 		eta = etaText(d.size-done, d.samples.rate(now))
 	}
-	return sent, durable, eta
+	return sent, committed, eta
 }
 
 // visible returns the active files to show, at most n. A file keeps its row. The

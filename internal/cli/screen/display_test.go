@@ -57,7 +57,7 @@ func TestHeldFileInALog(t *testing.T) {
 	now := time.Unix(0, 0)
 	d := NewDisplay(Run{Work: Uploading, Files: 2})
 	d.Note(1, "a", upload.Event{Kind: upload.Waiting, Size: 9, Delay: time.Second, Err: unavailable}, now)
-	d.Note(1, "a", upload.Event{Kind: upload.Held, Size: 9, Delay: time.Minute}, now)
+	d.Note(1, "a", upload.Event{Kind: upload.LeaseHeld, Size: 9, Delay: time.Minute}, now)
 	if line := d.plainLine(now); !strings.HasSuffix(line, ", 1 waiting: lease") {
 		t.Errorf("the line of a log is %q", line)
 	}
@@ -164,7 +164,7 @@ func TestFrameAfterStop(t *testing.T) {
 		first = false
 		term.show(d, now)
 		_ = term.screen.Write("^Z")
-		term.do(term.console.hide)
+		term.do(term.console.Hide)
 		_ = term.screen.Write("\r\n[1]+  Stopped\r\n$ fg\r\n")
 		term.console.forget()
 		term.show(d, now)

@@ -31,7 +31,7 @@ type activeFile struct {
 // fileWait is what a file waits for.
 type fileWait struct {
 	until   time.Time // its end; zero if the file does not wait
-	held    bool      // see upload.Held
+	held    bool      // see upload.LeaseHeld
 	cause   cause
 	probing bool // the file waits for another one
 	retry   int
@@ -74,11 +74,11 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	t.compared, t.toCompare = e.Compared, e.ToCompare
 	t.wait, t.settling = fileWait{}, e.Kind == upload.Settling
 	switch e.Kind {
-	case upload.Held:
+	case upload.LeaseHeld:
 		t.wait = fileWait{until: now.Add(e.Delay), held: true, cause: cause{text: "lease"}}
 	case upload.Waiting:
 		t.samples = nil
-		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Held, retry: e.Retry}
+		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Blocked, retry: e.Retry}
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
 		t.samples.add(now, is.Arrived)
 	case upload.Verifying:

@@ -145,7 +145,7 @@ func story(frame func(name string, d *Display, now time.Time)) {
 	for i := range 9 {
 		d.End(4+i, result.OK, &upload.Result{Size: mib}, now)
 	}
-	d.Note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing", Held: true, Err: unavailable}, now)
+	d.Note(13, "logs/2026-11-10/access.log", upload.Event{Kind: upload.Waiting, Size: mib, Delay: 30 * time.Second, Retry: 2, Cause: "503; another upload is probing", Blocked: true, Err: unavailable}, now)
 	frame("the service lost a session", d, now)
 	now = now.Add(12 * time.Second)
 	event(1, disk, upload.Progress, 1000, 100, 0)

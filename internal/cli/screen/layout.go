@@ -24,7 +24,7 @@ const (
 	mediumColumns = 70
 	wideColumns   = 150
 	percentWidth  = 4
-	bytesWidth    = 49 // "1023.99 GiB sent, 1023.99 GiB durable of 1023 GiB"
+	bytesWidth    = 51 // "1023.99 GiB sent, 1023.99 GiB committed of 1023 GiB"
 	stateWidth    = 36 // "retry 12 in 32 s: connection refused"
 	narrowState   = 12 // "1023 MiB/s", "32 s refused"
 	rateWidth     = 10 // "1023 MiB/s"
@@ -170,15 +170,15 @@ func join(sep string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), sep)
 }
 
-// picture returns a bar: '=' stands for durable bytes, '-' for bytes that have arrived.
+// picture returns a bar: '=' stands for committed bytes, '-' for bytes that have arrived.
 func picture(t *activeFile, width int) string {
 	part := func(n int64) int { return min(int(float64(n)/float64(max(t.size, 1))*float64(width)), width) }
-	durable, sent := 0, 0
+	committed, sent := 0, 0
 	if t.size > 0 {
-		durable = part(t.committed)
-		sent = max(part(t.highest), durable)
+		committed = part(t.committed)
+		sent = max(part(t.highest), committed)
 	}
-	return "[" + strings.Repeat("=", durable) + strings.Repeat("-", sent-durable) + strings.Repeat(" ", width-sent) + "]"
+	return "[" + strings.Repeat("=", committed) + strings.Repeat("-", sent-committed) + strings.Repeat(" ", width-sent) + "]"
 }
 
 // percentText returns which part of size is done, or "" if size is not known.
@@ -254,7 +254,7 @@ func (w *fileWait) text(now time.Time, brief bool) string {
 
 // totalLines returns the line of the whole run, or two if the terminal is narrow.
 func (d *Display) totalLines(l layout, now time.Time) []liveLine {
-	sent, durable, eta := d.progress(now)
+	sent, committed, eta := d.progress(now)
 	failed, color := "", ""
 	switch {
 	case d.ended.failed > 0:
@@ -267,7 +267,7 @@ func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 	share := func(width int) string { return shareText(d.run.Work, sent, d.size, width) }
 	switch {
 	case l.bytes > 0:
-		amount := amountText(d.run.Work, sent, durable, d.size)
+		amount := amountText(d.run.Work, sent, committed, d.size)
 		return []liveLine{l.line(fmt.Sprintf("%-26s  %-13s  %-*s  %s  %s", files, failed, bytesWidth, amount, speed, eta), color)}
 	case l.bar > 0:
 		return []liveLine{l.line(fmt.Sprintf("%-21s %s %-*s %s %s", files, readable.Fit(failed, 11), shareWidth, share(shareWidth), speed, eta), color)}
@@ -305,12 +305,12 @@ func (d *Display) plainLine(now time.Time) string {
 		state, _ := t.state(now, false)
 		return join("  ", t.name, part, parts, t.bytesText(), strings.Join(strings.Fields(state), " "))
 	}
-	sent, durable, eta := d.progress(now)
+	sent, committed, eta := d.progress(now)
 	files := " files"
 	if d.files == 1 || d.files < 0 && d.ended.files+d.run.Finished() == 1 {
 		files = " file"
 	}
-	counts := []string{d.fileText() + files, amountText(d.run.Work, sent, durable, d.size)}
+	counts := []string{d.fileText() + files, amountText(d.run.Work, sent, committed, d.size)}
 	if d.ended.differ > 0 {
 		counts = append(counts, differText(d.ended.differ))
 	}
@@ -333,10 +333,10 @@ func (d *Display) plainLine(now time.Time) string {
 	return strings.TrimRight(join("  ", strings.Join(counts, ", "), readable.Rate(d.samples.rate(now)), eta), " ")
 }
 
-// amountText returns how much of size bytes is sent and durable, "3.412 GiB sent, 3.375 GiB durable
+// amountText returns how much of size bytes is sent and committed, "3.412 GiB sent, 3.375 GiB committed
 // of 10 GiB", or read: "3.412 GiB read of 10 GiB". size is negative if it is not known.
-func amountText(w Work, done, durable, size int64) string {
-	text := readable.Precise(done) + " sent, " + readable.Precise(durable) + " durable"
+func amountText(w Work, done, committed, size int64) string {
+	text := readable.Precise(done) + " sent, " + readable.Precise(committed) + " committed"
 	if w == Comparing {
 		text = readable.Precise(done) + " read"
 	}

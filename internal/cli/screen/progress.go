@@ -76,7 +76,7 @@ func start(c *Console, every time.Duration, signals jobControl, draw func()) *Pr
 	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
 	stop := signals.stop
 	signals.stop = func() {
-		c.hide() // the shell writes at the cursor
+		c.Hide() // the shell writes at the cursor
 		stop()
 	}
 	go func() {

@@ -31,8 +31,8 @@ func TestProgressInALog(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		p.Stop()
-		want := "gcsup: 2000-01-01T00:00:10Z  a.bin  50%  50 B sent, 0 B durable of 100 B  retry 3 in 7 s: 503\n" +
-			"gcsup: 2000-01-01T00:00:20Z  a.bin  50%  50 B sent, 0 B durable of 100 B  retry 3: 503\n"
+		want := "gcsup: 2000-01-01T00:00:10Z  a.bin  50%  50 B sent, 0 B committed of 100 B  retry 3 in 7 s: 503\n" +
+			"gcsup: 2000-01-01T00:00:20Z  a.bin  50%  50 B sent, 0 B committed of 100 B  retry 3: 503\n"
 		b2 := regexp.MustCompile(`(T\d\d:\d\d:\d\d)\S*`).ReplaceAllString(b.String(), "${1}Z") // of any time zone
 		if b2 = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d`).ReplaceAllString(b2, "2000-01-01T00:00"); b2 != want {
 			t.Errorf("after 21 s:\n%swant\n%s", b.String(), want)

@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -165,14 +166,14 @@ func (u *killedUpload) committed(ctx context.Context, stateDir string) (int64, e
 	before := int64(-1)
 	for {
 		held := int64(-1)
-		err := u.eachSaved(ctx, stateDir, func(client *session.Client, t *state.Token) error {
+		err := u.eachSaved(ctx, stateDir, func(client *session.Client, t *state.Upload) error {
 			switch reply := client.Query(ctx, t.URI); reply.Status {
 			case http.StatusPermanentRedirect:
 				held = max(reply.Committed, 0)
 			case http.StatusOK, http.StatusCreated:
 				held = t.Source.Size
 			default:
-				return fmt.Errorf("status query: %s", reply.Refusal().Short())
+				return fmt.Errorf("status query: %s", decide.Short(reply.Refusal()))
 			}
 			return nil
 		})
@@ -195,19 +196,19 @@ func (u *killedUpload) committed(ctx context.Context, stateDir string) (int64, e
 
 // cancel cancels the saved uploads at the service.
 func (u *killedUpload) cancel(ctx context.Context, stateDir string) error {
-	return u.eachSaved(ctx, stateDir, func(client *session.Client, t *state.Token) error {
+	return u.eachSaved(ctx, stateDir, func(client *session.Client, t *state.Upload) error {
 		client.Cancel(ctx, t.URI) // if it fails, the service drops the session after a week
 		return nil
 	})
 }
 
 // eachSaved calls f for the uploads that gcsup has saved.
-func (u *killedUpload) eachSaved(ctx context.Context, stateDir string, f func(*session.Client, *state.Token) error) error {
+func (u *killedUpload) eachSaved(ctx context.Context, stateDir string, f func(*session.Client, *state.Upload) error) error {
 	client, err := session.NewClient(u.target.Client, u.target.URL)
 	if err != nil {
 		return err
 	}
-	store, err := state.OpenDir(filepath.Join(stateDir, "sessions"))
+	store, err := state.OpenDir(filepath.Join(stateDir, "uploads"))
 	if err != nil {
 		return err
 	}

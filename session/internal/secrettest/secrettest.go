@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // URI returns the session URI at an endpoint.
-func URI(endpoint string) secret.URI { return secret.NewURI(endpoint + Path) }
+func URI(endpoint string) session.URI { return session.URI(secret.New(endpoint + Path)) }
 
 // In reports whether a text has the secret in a usable form: plain, escaped, in
 // hexadecimal, or as numbers.

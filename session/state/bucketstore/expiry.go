@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -92,5 +93,5 @@ func (s *Store) isClock(name string, size int64) bool {
 
 // discard deletes an object that now wrote, if possible.
 func (s *Store) discard(ctx context.Context, spec session.Spec) {
-	_ = s.once(ctx, func(ctx context.Context) session.Reply { return s.client.Delete(ctx, spec) })
+	_ = s.once(ctx, func(ctx context.Context) session.Reply { return bucket.Delete(ctx, s.client, spec) })
 }

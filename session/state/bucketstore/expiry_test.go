@@ -9,7 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session/bucket"
+	"gcsup/internal/bucket"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )
@@ -19,7 +19,7 @@ import (
 func TestExpiredLongAgo(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
-		if err := take(t, first, "a").Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+		if err := take(t, first, "a").Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
 			t.Fatal(err)
 		}
 		first.suspend()
@@ -43,7 +43,7 @@ func TestDurationOfEachHolder(t *testing.T) {
 	for _, lasts := range []time.Duration{10 * time.Second, 10 * time.Minute} {
 		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 			first, second, third := w.start("first", func(o *bucketstore.Options) { o.TTL = lasts }), w.start("second"), w.start("third")
-			if err := take(t, first, "a").Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+			if err := take(t, first, "a").Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
 				t.Fatal(err)
 			}
 			check := func(p process, holder string, want time.Duration) {

@@ -24,10 +24,10 @@ var _ state.Lease = (*lease)(nil)
 
 // Acquire acquires the lease of an upload, which need not be saved yet, and renews it in the
 // background. If another process holds it, the error is a *[state.HeldError]. For an ID
-// that is not valid it wraps [state.ErrNoToken].
+// that is not valid it wraps [state.ErrNotFound].
 func (s *Store) Acquire(ctx context.Context, id string) (state.Lease, error) {
 	if !state.ValidID(id) {
-		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %q", state.ErrNotFound, id)
 	}
 	v := newValidity(s.opts.TTL, s.clock)
 	o := &leaseObject{store: s, id: id, name: rand.Text(), validity: v, writing: make(chan struct{}, 1)}
@@ -73,9 +73,9 @@ func (l *lease) Begin(ctx context.Context) (context.Context, context.CancelFunc,
 	}, nil
 }
 
-// Load returns the upload as it was last saved. The error wraps [state.ErrNoToken] if it was
+// Load returns the upload as it was last saved. The error wraps [state.ErrNotFound] if it was
 // not saved.
-func (l *lease) Load(ctx context.Context) (*state.Token, error) {
+func (l *lease) Load(ctx context.Context) (*state.Upload, error) {
 	free, err := l.object.own(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (l *lease) Load(ctx context.Context) (*state.Token, error) {
 }
 
 // Save saves the upload and thereby renews the lease.
-func (l *lease) Save(ctx context.Context, t *state.Token) error {
+func (l *lease) Save(ctx context.Context, t *state.Upload) error {
 	if t.ID != l.id {
 		return fmt.Errorf("%w: the lease is that of upload %s, not %s", session.ErrInvalid, l.id, t.ID)
 	}
@@ -125,7 +125,7 @@ func (l *lease) exclusive(ctx context.Context, what string, f func(context.Conte
 }
 
 // Release saves last, if it is not nil, and ends the lease. Further calls do nothing.
-func (l *lease) Release(ctx context.Context, last *state.Token) error {
+func (l *lease) Release(ctx context.Context, last *state.Upload) error {
 	if !l.validity.finish() {
 		return nil
 	}

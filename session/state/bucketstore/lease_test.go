@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -97,7 +98,7 @@ func TestRepeatedWriteIsExecuted(t *testing.T) {
 func TestCutReplies(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
-		if err := take(t, first, "a").Release(t.Context(), newToken(t, w.client, "a")); err != nil {
+		if err := take(t, first, "a").Release(t.Context(), newUpload(t, w.client, "a")); err != nil {
 			t.Fatal(err)
 		}
 		addFaults(t, w, faults.Fault{
@@ -119,7 +120,7 @@ func TestRefusedWithoutReason(t *testing.T) {
 			Match: faults.Match{Method: "POST", Bucket: "state"}, Times: -1,
 			Do: faults.Action{Effect: faults.EffectStatus, Status: 412},
 		})
-		for _, err := range []error{l.Save(t.Context(), newToken(t, w.client, "a")), acquire(t, second, "b")} {
+		for _, err := range []error{l.Save(t.Context(), newUpload(t, w.client, "a")), acquire(t, second, "b")} {
 			if err == nil || errors.Is(err, state.ErrInUse) {
 				t.Error(err)
 			}
@@ -143,19 +144,19 @@ func acquire(t *testing.T, s state.Store, id string) error {
 func TestSaveBehindAnotherWrite(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
-		l, token := take(t, first, "a"), newToken(t, w.client, "a")
+		l, saved := take(t, first, "a"), newUpload(t, w.client, "a")
 		first.suspend()
-		saved := make(chan error)
-		go func() { saved <- l.Save(t.Context(), token) }()
+		written := make(chan error)
+		go func() { written <- l.Save(t.Context(), saved) }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
 		time.AfterFunc(5*time.Second, first.wake)
-		if err := l.Save(ctx, token); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+		if err := l.Save(ctx, saved); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if err := <-saved; err != nil {
+		if err := <-written; err != nil {
 			t.Error(err)
 		}
 	})
@@ -165,10 +166,10 @@ func TestSaveBehindAnotherWrite(t *testing.T) {
 func TestObjectDeleted(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		l := take(t, w.start("first"), "a")
-		if r := w.client.Delete(t.Context(), session.Spec{Bucket: "state", Object: "uploads/a.gcsup"}); r.Status != 204 {
+		if r := bucket.Delete(t.Context(), w.client, session.Spec{Bucket: "state", Object: "uploads/a.gcsup"}); r.Status != 204 {
 			t.Fatal(r.Status, r.Err)
 		}
-		err := l.Save(t.Context(), newToken(t, w.client, "a"))
+		err := l.Save(t.Context(), newUpload(t, w.client, "a"))
 		if !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), "was deleted") {
 			t.Error(err)
 		}
@@ -181,7 +182,7 @@ func TestTwiceInOneProcess(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
 		l := take(t, first, "a")
-		if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+		if err := l.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
 			t.Fatal(err)
 		}
 		if err := acquire(t, first, "a"); !errors.Is(err, state.ErrInUse) {
@@ -200,7 +201,7 @@ func TestTwiceInOneProcess(t *testing.T) {
 		if err := l.Release(t.Context(), nil); !errors.Is(err, state.ErrInUse) {
 			t.Errorf("release of the first: %v", err)
 		}
-		if err := first.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+		if err := first.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
 			t.Error(err)
 		}
 		if err := l2.Release(t.Context(), nil); err != nil {

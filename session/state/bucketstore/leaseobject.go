@@ -101,7 +101,7 @@ func (o *leaseObject) challenge(ctx context.Context) error {
 			return nil
 		}
 		o.content, err = o.store.read(ctx, o.id, e.generation)
-		if errors.Is(err, state.ErrNoToken) {
+		if errors.Is(err, state.ErrNotFound) {
 			continue // another process replaced it
 		}
 		return err

@@ -135,7 +135,7 @@ type exploration struct {
 	server   *fakegcs.Server
 	stores   [2]*bucketstore.Store
 	links    [2]link
-	token    *state.Token
+	saved    *state.Upload
 	start    time.Time // of the run
 	clocks   func(client int, elapsed time.Duration) (wall, monotonic time.Duration)
 	begin    []string       // of each schedule
@@ -169,7 +169,7 @@ func (e *exploration) explore(t *testing.T) {
 			return e.start.Add(wall), monotonic
 		})
 		bucketstore.SetProcess(e.stores[i], "model", i+1, "1", func(pid int) bool { return e.links[pid-1].c.died() })
-		e.token = newToken(t, client, "a")
+		e.saved = newUpload(t, client, "a")
 	}
 	e.todo = [][]string{e.begin}
 	for len(e.todo) > 0 && !t.Failed() {
@@ -232,7 +232,7 @@ type model struct {
 	t        *testing.T
 	server   *fakegcs.Server
 	id       string
-	token    *state.Token
+	saved    *state.Upload
 	clients  [2]*modelClient
 	start    time.Time
 	ctx      context.Context
@@ -314,9 +314,9 @@ func (e *exploration) newModel(t *testing.T) *model {
 	e.start = time.Now()
 	m := &model{t: t, server: e.server, start: e.start, mortal: e.mortal, date: e.date, arrived: make(chan struct{}, 1), mode: connected, dead: make(map[string]bool)}
 	m.id = fmt.Sprint("run", e.runs)
-	token := *e.token
-	token.ID = m.id
-	m.token = &token
+	saved := *e.saved
+	saved.ID = m.id
+	m.saved = &saved
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for i := range m.clients {
 		c := &modelClient{m: m, index: i, name: modelNames[i], script: e.scripts[i], store: e.stores[i]}
@@ -668,8 +668,8 @@ func (c *modelClient) step() {
 	what := c.script[0]
 	c.busy = true
 	c.saves++
-	token := c.token()
-	text, err := state.Encode(token)
+	saved := c.saved()
+	text, err := state.Encode(saved)
 	if err != nil {
 		c.m.t.Fatal(err)
 	}
@@ -697,11 +697,11 @@ func (c *modelClient) step() {
 		case "begin":
 			request, end, err = lease.Begin(c.m.ctx)
 		case "save":
-			err = lease.Save(c.m.ctx, token)
+			err = lease.Save(c.m.ctx, saved)
 		case "delete":
 			err = lease.Delete(c.m.ctx)
 		case "release":
-			err = lease.Release(c.m.ctx, token)
+			err = lease.Release(c.m.ctx, saved)
 		case "leave":
 			err = lease.Release(c.m.ctx, nil)
 		}
@@ -759,7 +759,7 @@ func (m *model) mustBeFree(c *modelClient, held *state.HeldError, began time.Tim
 	return m.object.lease != "" && held.Renewal == m.object.generation && !began.Before(free)
 }
 
-// load returns the encoded Token that the lease loads, or "" if there is none.
+// load returns the encoded saved upload that the lease loads, or "" if there is none.
 func (c *modelClient) load(l state.Lease) string {
 	t, err := l.Load(c.m.ctx)
 	if err != nil {
@@ -772,9 +772,9 @@ func (c *modelClient) load(l state.Lease) string {
 	return string(text)
 }
 
-// token returns a Token for the next save of the client.
-func (c *modelClient) token() *state.Token {
-	t := *c.m.token
+// saved returns a saved upload for the next save of the client.
+func (c *modelClient) saved() *state.Upload {
+	t := *c.m.saved
 	t.Restarts, t.Committed, t.HighWater = c.index, int64(c.saves)<<18, t.Source.Size
 	return &t
 }

@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -93,11 +94,11 @@ func (s *Store) look(ctx context.Context, id string) (entry, error) {
 }
 
 // read reads the content of a generation of an object; 0 is the current one. The error
-// wraps state.ErrNoToken if it does not exist.
+// wraps state.ErrNotFound if it does not exist.
 func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, error) {
 	var content []byte
 	r, err := s.repeat(ctx, func(ctx context.Context) (r session.Reply) {
-		content, r = s.client.Read(ctx, s.spec(id), generation)
+		content, r = bucket.Read(ctx, s.client, s.spec(id), generation)
 		if r.Status == 404 && !r.FromService {
 			r = s.confirmMissing(ctx, id, generation, r)
 		}
@@ -107,7 +108,7 @@ func (s *Store) read(ctx context.Context, id string, generation int64) ([]byte, 
 	case err != nil:
 		return nil, err
 	case r.Status == 404:
-		return nil, state.ErrNoToken
+		return nil, state.ErrNotFound
 	case content == nil:
 		return nil, s.refusal(r)
 	}
@@ -136,7 +137,7 @@ func (s *Store) insert(ctx context.Context, id string, generation int64, metadat
 	spec.CacheControl = "no-store"
 	spec.Metadata = metadata
 	metadata[replacedKey] = strconv.FormatInt(generation, 10)
-	crc := chunk.Update(0, content)
+	crc := checksum.Update(0, content)
 	r, err = s.repeat(ctx, func(ctx context.Context) session.Reply {
 		began = s.clock()
 		// A repeat has another token, so that the service executes it: the lease counts from
@@ -163,5 +164,5 @@ func (s *Store) remove(ctx context.Context, id string, generation int64) (sessio
 	spec := s.spec(id)
 	spec.IfGenerationMatch = &generation
 	client := s.client.WithIntention(rand.Text())
-	return s.repeat(ctx, func(ctx context.Context) session.Reply { return client.Delete(ctx, spec) })
+	return s.repeat(ctx, func(ctx context.Context) session.Reply { return bucket.Delete(ctx, client, spec) })
 }

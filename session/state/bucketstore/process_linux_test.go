@@ -79,7 +79,7 @@ func TestEndedHolder(t *testing.T) {
 				bucketstore.SetProcess(first.Store, place, pid, started, nil)
 				take(t, first, "unsaved")
 				l := take(t, first, "a")
-				if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+				if err := l.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
 					t.Fatal(err)
 				}
 				first.suspend()

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
-	"gcsup/session/state"
 )
 
 // requestTimeout bounds one request, so that a retry can still renew the lease in time.
 const requestTimeout = 10 * time.Second
 
 // retry returns how the requests of a call are retried.
-func (s *Store) retry(ctx context.Context) state.StoreRetry {
-	r, _ := state.StoreRetryOf(ctx)
+func (s *Store) retry(ctx context.Context) storeretry.Retry {
+	r, _ := storeretry.Of(ctx)
 	// A lease must be renewed before it expires, even after a few failures.
 	longest := max(s.opts.TTL/8, time.Second)
 	if r.Policy.Maximum > 0 {

@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -23,7 +24,7 @@ type waits struct {
 
 // retrying returns a context whose calls are retried for a duration, with waits of at most a second.
 func (w *waits) retrying(ctx context.Context, lasts time.Duration) context.Context {
-	return state.WithStoreRetry(ctx, state.StoreRetry{
+	return storeretry.With(ctx, storeretry.Retry{
 		Policy: backoff.Policy{Maximum: time.Second},
 		For:    func() time.Duration { return lasts },
 		Waiting: func(p backoff.Pause, err error) {
@@ -61,7 +62,7 @@ func TestBucketDown(t *testing.T) {
 			return err
 		},
 		"save": func(ctx context.Context, w *world, _ process, held state.Lease) error {
-			return held.Save(ctx, w.token)
+			return held.Save(ctx, w.saved)
 		},
 		"delete": func(ctx context.Context, _ *world, _ process, held state.Lease) error { return held.Delete(ctx) },
 	} {
@@ -69,7 +70,7 @@ func TestBucketDown(t *testing.T) {
 			inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 				s := w.start("first")
 				held := take(t, s, "a")
-				w.token = newToken(t, w.client, "a")
+				w.saved = newUpload(t, w.client, "a")
 				addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
 				var all waits
 				began := time.Now()

@@ -11,8 +11,8 @@ import (
 // sealedHeader is the first line of a sealed upload. The nonce and the sealed bytes follow.
 const sealedHeader = "gcsup sealed 1\n"
 
-// encode returns the content of the object for a Token.
-func (s *Store) encode(t *state.Token) ([]byte, error) {
+// encode returns the content of the object for a saved upload.
+func (s *Store) encode(t *state.Upload) ([]byte, error) {
 	plain, err := state.Encode(t)
 	if err != nil || s.opts.AEAD == nil {
 		return plain, err
@@ -25,18 +25,18 @@ func (s *Store) encode(t *state.Token) ([]byte, error) {
 	return s.opts.AEAD.Seal(out, nonce, plain, []byte(t.ID)), nil
 }
 
-// decode returns the Token of an upload from the content of its object.
-func (s *Store) decode(id string, content []byte) (*state.Token, error) {
+// decode returns the saved upload of an upload from the content of its object.
+func (s *Store) decode(id string, content []byte) (*state.Upload, error) {
 	if len(content) == 0 {
-		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
-	var t *state.Token
+	var t *state.Upload
 	plain, err := s.unseal(id, content)
 	if err == nil {
 		t, err = state.Decode(plain)
 	}
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token has the ID of another upload", state.ErrCorruptToken)
+		err = fmt.Errorf("%w: it has the ID of another upload", state.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, s.spec(id).URL())

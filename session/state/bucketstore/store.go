@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/session/state"
 )
 
@@ -45,17 +45,17 @@ type Options struct {
 	// write to the sessions.
 	Unsealed bool
 
-	// TTL is how long a lease lasts after its last renewal. When a process dies, those on other
-	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum 1 h.
+	// TTL is how long a lease lasts after its last renewal. When a process dies, processes on other
+	// machines must wait that long for its uploads. 0 is 2 minutes. The minimum is 2 s, the maximum
+	// 1 h.
 	TTL time.Duration
 
-	// RetryFor is how long a failed request of the Store is retried. 0 means as long as the
-	// context of the call requires, see [state.StoreRetry], as the contexts of package upload do.
-	// Other calls then retry for 10 minutes.
+	// RetryFor is how long a failed request of the Store is retried. 0 means as long as
+	// the requests of the upload that waits for it. Other calls then retry for 10 minutes.
 	RetryFor time.Duration
 
 	// Holder names this process in the errors of other processes: [state.HeldError].Message.
-	// If it is "", its number and the name of the machine do.
+	// The default is the number of the process and the name of the machine.
 	Holder string
 
 	// UserProject is the project that is billed for requests, for requester-pays buckets.
@@ -86,9 +86,10 @@ var (
 // Open opens the store in bucket. The names of its objects begin with prefix and a slash, or have
 // no prefix if it is "". opts must have AEAD or Unsealed.
 //
-// It reads the configuration of the bucket with the permission storage.buckets.get. Without that,
-// there is a warning. The error wraps [session.ErrNotFound] if the bucket does not exist, and
-// [session.ErrInvalid] if its objects cannot be replaced and deleted or opts is not valid.
+// It reads the configuration of the bucket with the permission storage.buckets.get. Without this
+// permission, there is a warning. The error wraps [session.ErrNotFound] if the bucket does not
+// exist, and [session.ErrInvalid] if its objects cannot be replaced and deleted or opts is not
+// valid.
 func Open(ctx context.Context, client *session.Client, bucket, prefix string, opts *Options) (*Store, error) {
 	s, err := newStore(client, bucket, prefix, opts)
 	if err == nil {
@@ -184,10 +185,10 @@ func days(d time.Duration) string {
 }
 
 // Load reads a saved upload. It needs no lease and changes nothing. The error wraps
-// [state.ErrNoToken] if there is none, and [ErrSealed] if it cannot be unsealed.
-func (s *Store) Load(ctx context.Context, id string) (*state.Token, error) {
+// [state.ErrNotFound] if there is none, and [ErrSealed] if it cannot be unsealed.
+func (s *Store) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if !state.ValidID(id) {
-		return nil, fmt.Errorf("%w: %q", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %q", state.ErrNotFound, id)
 	}
 	content, err := s.read(ctx, id, 0)
 	if err != nil {
@@ -353,7 +354,7 @@ func (s *Store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 const unlockTimeout = 10 * time.Second
 
 // Save saves an upload whose lease this Store holds. Otherwise the error wraps [state.ErrInUse].
-func (s *Store) Save(ctx context.Context, t *state.Token) error {
+func (s *Store) Save(ctx context.Context, t *state.Upload) error {
 	l, err := s.held(t.ID)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func TestHolder(t *testing.T) {
 		check(began)
 		time.Sleep(time.Hour)
 		check(began)
-		if err := l.Save(t.Context(), newToken(t, w.client, "a")); err != nil {
+		if err := l.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
 			t.Fatal(err)
 		}
 		check(began)
@@ -62,7 +62,7 @@ func TestSweep(t *testing.T) {
 		dead, alive := w.start("dead"), w.start("alive")
 		take(t, dead, "empty")
 		take(t, dead, "taken-since")
-		if err := take(t, dead, "saved").Save(t.Context(), newToken(t, w.client, "saved")); err != nil {
+		if err := take(t, dead, "saved").Save(t.Context(), newUpload(t, w.client, "saved")); err != nil {
 			t.Fatal(err)
 		}
 		take(t, alive, "held")

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/checksum"
 	"gcsup/internal/cloudtest"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -43,7 +43,7 @@ func bucketPlace(t *testing.T, seal cipher.AEAD) storetest.Place {
 	t.Cleanup(stop)
 	client := newClient(t, transport)
 	put := func(object string, content []byte) error {
-		r := client.Insert(t.Context(), session.Spec{Bucket: "state", Object: object}, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content))
+		r := client.Insert(t.Context(), session.Spec{Bucket: "state", Object: object}, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content))
 		return r.Err
 	}
 	for _, object := range []string{"uploads/readme.txt", "uploads/sub/id.gcsup", "uploads/a b.gcsup", "uploads/.gcsup", "uploads/empty.gcsup", "id.gcsup"} {

@@ -24,7 +24,7 @@ type world struct {
 	server    *fakegcs.Server
 	transport *http.Transport
 	client    *session.Client
-	token     *state.Token // for one test
+	saved     *state.Upload // for one test
 }
 
 // inBubble runs f with a service in a bubble of virtual time.
@@ -118,15 +118,15 @@ func aead(b byte) cipher.AEAD {
 	return a
 }
 
-// newToken returns a Token of an upload of 10 MiB.
-func newToken(t *testing.T, client *session.Client, id string) *state.Token {
+// newUpload returns a saved upload of an upload of 10 MiB.
+func newUpload(t *testing.T, client *session.Client, id string) *state.Upload {
 	t.Helper()
 	spec := session.Spec{Bucket: "data", Object: "o"}
 	r := client.Start(t.Context(), spec, 10<<20)
 	if r.URI.IsZero() {
 		t.Fatal(r.Status, r.Err)
 	}
-	return &state.Token{
+	return &state.Upload{
 		ID: id, Endpoint: client.Endpoint(), Spec: spec, Session: state.Session{Created: time.Now(), URI: r.URI},
 		SourcePath: "/o", Source: chunk.Identity{Size: 10 << 20},
 	}

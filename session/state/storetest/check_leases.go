@@ -125,10 +125,10 @@ func concurrentLease(s *subject) {
 	s.steps("a acquire; a save 1")
 	a, saved := s.processes["a"], s.version("id", 1)
 	use := func() {
-		for _, c := range []call{{Name: "begin", ID: "id"}, {Name: "save", ID: "id", Token: saved}, {Name: "lease-load", ID: "id"}} {
+		for _, c := range []call{{Name: "begin", ID: "id"}, {Name: "save", ID: "id", Upload: saved}, {Name: "lease-load", ID: "id"}} {
 			got, err := s.call(s.Context(), a, c)
-			if err != nil || c.Name == "lease-load" && string(got.Token) != string(saved) || got.Fence <= 0 {
-				s.Errorf("%s: %v, Token %s, fencing number %d", c.Name, err, describe(got.Token), got.Fence)
+			if err != nil || c.Name == "lease-load" && string(got.Upload) != string(saved) || got.Fence <= 0 {
+				s.Errorf("%s: %v, saved upload %s, fencing number %d", c.Name, err, describe(got.Upload), got.Fence)
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func crash(script string) func(*subject) {
 }
 
 // crashDuringCalls checks that a process that dies during Save leaves the previous
-// Token or the new one.
+// saved upload or the new one.
 func crashDuringCalls(s *subject) {
 	last := make(map[string]int)
 	for round := range 6 {
@@ -141,7 +141,7 @@ func (s *subject) dieSaving(p *process, saves int) (last int) {
 	saver.Go(func() {
 		defer reach()
 		for last < saves+40 {
-			if _, err := s.call(ctx, p, call{Name: "save", ID: p.name, Token: s.version(p.name, last+1)}); err != nil {
+			if _, err := s.call(ctx, p, call{Name: "save", ID: p.name, Upload: s.version(p.name, last+1)}); err != nil {
 				return
 			}
 			if last++; last == saves {

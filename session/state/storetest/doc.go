@@ -18,10 +18,10 @@
 // script, and during Save. A process can be
 //   - another process, which [Start] starts and kills with SIGKILL. This is the best test of
 //     a lock that must end with its process. Start works for a Store without leases.
-//   - a handle in the process of the test. [Process.Kill] must then have the effects
-//     of the death of a process: close the connections that hold the locks, or cut
-//     the network. Only handles show whether the Store keeps pointers, and only with
-//     them the race detector works.
+//   - a handle in the process of the test. [Process.Kill] must then have the effects of
+//     the death of a process: close the connections that hold the locks, or cut the
+//     network. Only handles show whether the Store keeps pointers, and the race
+//     detector works only with handles.
 //
 // A Store that machines share has leases, which expire. Its processes are handles
 // whose network can be cut. With [RunVirtual] leases of minutes take no time, if the

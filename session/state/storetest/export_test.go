@@ -18,5 +18,5 @@ func Checks() []Check {
 	return all
 }
 
-// Full returns Tokens that have a value in every field.
+// Full returns saved uploads that have a value in every field.
 var Full = full

@@ -18,17 +18,17 @@ import (
 // store with locks has them, if the check is not for leases only.
 var flaws = map[string][]string{
 	"round trip":                   {"the path is text", "the move is lost", "the compression is lost", "times have seconds"},
-	"replace":                      {"save does not replace", "save replaces all", "a longer Token stays"},
-	"pointers":                     {"save keeps the pointer", "a Token is loaded once", "save changes the Token"},
+	"replace":                      {"save does not replace", "save replaces all", "a longer saved upload stays"},
+	"pointers":                     {"save keeps the pointer", "a saved upload is loaded once", "save changes the saved upload"},
 	"list":                         {"the list has the order of a locale", "the list is one page", "locks are listed"},
 	"delete":                       {"delete of nothing fails", "delete does nothing", "delete deletes all"},
-	"no token":                     {"another error of nothing", "nil of nothing"},
+	"no upload":                    {"another error of nothing", "nil of nothing"},
 	"invalid IDs":                  {"any ID can be locked", "another error of an invalid ID"},
-	"damaged":                      {"the ID is not compared", "the error has the data", "damaged is no token", "load deletes a damaged upload"},
+	"damaged":                      {"the ID is not compared", "the error has the data", "damaged is no upload", "load deletes a damaged upload"},
 	"newer version":                {"newer is damaged", "load deletes a newer upload", "the error has the data"},
 	"concurrent saves":             {"save is not atomic", "save deletes first", "only one save at a time"},
 	"concurrent saves and deletes": {"a deletion breaks a save", "a save breaks a deletion"},
-	"canceled":                     {"no token if canceled", "a canceled save is cut", "nothing is listed if canceled", "a canceled lock stays", "the cause of a context is returned"},
+	"canceled":                     {"no upload if canceled", "a canceled save is cut", "nothing is listed if canceled", "a canceled lock stays", "the cause of a context is returned"},
 	"lock": {
 		"locks do nothing", "a process can lock twice", "another error of a lock", "lock waits", "save unlocks", "delete unlocks", "unlock deletes",
 		"no HeldError of a lock",
@@ -178,17 +178,17 @@ func TestIncompletePlaces(t *testing.T) {
 
 // TestEveryField checks that the round trip has a value in every field that is saved.
 func TestEveryField(t *testing.T) {
-	tokens := storetest.Full(t)
-	for name, value := range map[string]func(*state.Token) reflect.Value{
-		"Token": func(t *state.Token) reflect.Value { return reflect.ValueOf(*t) },
-		"Spec":  func(t *state.Token) reflect.Value { return reflect.ValueOf(t.Spec) },
+	all := storetest.Full(t)
+	for name, value := range map[string]func(*state.Upload) reflect.Value{
+		"Upload": func(t *state.Upload) reflect.Value { return reflect.ValueOf(*t) },
+		"Spec":   func(t *state.Upload) reflect.Value { return reflect.ValueOf(t.Spec) },
 	} {
-		for field := range value(tokens[0]).Type().Fields() {
+		for field := range value(all[0]).Type().Fields() {
 			if field.Tag.Get("json") == "-" {
 				continue
 			}
-			if !slices.ContainsFunc(tokens, func(t *state.Token) bool { return !value(t).FieldByIndex(field.Index).IsZero() }) {
-				t.Errorf("no Token has a value in %s.%s", name, field.Name)
+			if !slices.ContainsFunc(all, func(t *state.Upload) bool { return !value(t).FieldByIndex(field.Index).IsZero() }) {
+				t.Errorf("no saved upload has a value in %s.%s", name, field.Name)
 			}
 		}
 	}

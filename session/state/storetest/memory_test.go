@@ -32,11 +32,11 @@ type memory struct {
 // that is not saved and not locked.
 type row struct {
 	data    []byte
-	kept    *state.Token // a flaw
-	holder  any          // the lock, or the lease
-	pid     int          // the process of the holder
-	since   time.Time    // when it got the lock or lease
-	expires time.Time    // of the lease, by the clock of the place
+	kept    *state.Upload // a flaw
+	holder  any           // the lock, or the lease
+	pid     int           // the process of the holder
+	since   time.Time     // when it got the lock or lease
+	expires time.Time     // of the lease, by the clock of the place
 	renewal int64
 }
 
@@ -90,7 +90,7 @@ type store struct {
 	paused chan struct{} // nil if the process runs, else closed when it continues
 
 	saving sync.Mutex
-	loaded map[string]*state.Token // a flaw
+	loaded map[string]*state.Upload // a flaw
 }
 
 // kill ends the process.
@@ -155,10 +155,10 @@ func (s *store) yield() {
 	s.mu.Lock()
 }
 
-func (s *store) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *store) Load(ctx context.Context, id string) (*state.Upload, error) {
 	if err := s.reach(ctx); err != nil {
-		if s.flaw == "no token if canceled" {
-			err = fmt.Errorf("%w: %w", state.ErrNoToken, err)
+		if s.flaw == "no upload if canceled" {
+			err = fmt.Errorf("%w: %w", state.ErrNotFound, err)
 		}
 		return nil, err
 	}
@@ -184,37 +184,37 @@ func (s *store) Load(ctx context.Context, id string) (*state.Token, error) {
 	return s.decode(id, r)
 }
 
-// decode returns the Token of a row.
-func (s *store) decode(id string, r row) (*state.Token, error) {
+// decode returns the saved upload of a row.
+func (s *store) decode(id string, r row) (*state.Upload, error) {
 	if r.data == nil {
-		return nil, fmt.Errorf("%w: %s", state.ErrNoToken, id)
+		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
 	t, err := state.Decode(r.data)
 	if err == nil && t.ID != id && s.flaw != "the ID is not compared" {
-		err = state.ErrCorruptToken
+		err = state.ErrCorrupt
 	}
 	switch {
 	case err != nil && s.flaw == "the error has the data":
 		return nil, fmt.Errorf("%w: %s", err, r.data)
-	case errors.Is(err, state.ErrCorruptToken) && s.flaw == "damaged is no token":
-		return nil, state.ErrNoToken
-	case errors.Is(err, state.ErrCorruptToken) && s.flaw == "load deletes a damaged upload":
+	case errors.Is(err, state.ErrCorrupt) && s.flaw == "damaged is no upload":
+		return nil, state.ErrNotFound
+	case errors.Is(err, state.ErrCorrupt) && s.flaw == "load deletes a damaged upload":
 		delete(s.rows, id)
-	case errors.Is(err, state.ErrTokenVersion) && s.flaw == "newer is damaged":
-		return nil, state.ErrCorruptToken
-	case errors.Is(err, state.ErrTokenVersion) && s.flaw == "load deletes a newer upload":
+	case errors.Is(err, state.ErrVersion) && s.flaw == "newer is damaged":
+		return nil, state.ErrCorrupt
+	case errors.Is(err, state.ErrVersion) && s.flaw == "load deletes a newer upload":
 		delete(s.rows, id)
-	case err == nil && s.flaw == "a Token is loaded once":
+	case err == nil && s.flaw == "a saved upload is loaded once":
 		if s.loaded == nil {
-			s.loaded = make(map[string]*state.Token)
+			s.loaded = make(map[string]*state.Upload)
 		}
 		s.loaded[id] = t
 	}
 	return t, err
 }
 
-// encode returns the bytes of a Token.
-func (s *store) encode(t *state.Token) ([]byte, error) {
+// encode returns the bytes of a saved upload.
+func (s *store) encode(t *state.Upload) ([]byte, error) {
 	c := *t
 	switch s.flaw {
 	case "the path is text":
@@ -231,7 +231,7 @@ func (s *store) encode(t *state.Token) ([]byte, error) {
 	return state.Encode(&c)
 }
 
-func (s *store) Save(ctx context.Context, t *state.Token) error {
+func (s *store) Save(ctx context.Context, t *state.Upload) error {
 	if s.flaw == "only one save at a time" {
 		if !s.saving.TryLock() {
 			return errors.New("busy")
@@ -258,7 +258,7 @@ func (s *store) Save(ctx context.Context, t *state.Token) error {
 		return nil
 	case s.flaw == "save replaces all":
 		clear(s.rows)
-	case s.flaw == "a longer Token stays" && len(old) > len(data):
+	case s.flaw == "a longer saved upload stays" && len(old) > len(data):
 		data = slices.Concat(data, old[len(data):])
 	case s.flaw == "save is not atomic":
 		s.set(t.ID, data[:len(data)/2])
@@ -266,7 +266,7 @@ func (s *store) Save(ctx context.Context, t *state.Token) error {
 	case s.flaw == "save deletes first":
 		s.set(t.ID, nil)
 		s.yield()
-	case s.flaw == "save changes the Token":
+	case s.flaw == "save changes the saved upload":
 		t.Restarts++
 	case s.flaw == "save keeps the pointer":
 		s.set(t.ID, data)
@@ -341,7 +341,7 @@ func (s *store) Delete(ctx context.Context, id string) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.flaw == "delete of nothing fails" && s.rows[id].data == nil:
-		return state.ErrNoToken
+		return state.ErrNotFound
 	case s.flaw == "delete does nothing":
 		return nil
 	case s.flaw == "delete deletes all":
@@ -363,7 +363,7 @@ func (s *store) Delete(ctx context.Context, id string) error {
 
 func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) {
 	if !state.ValidID(id) && s.flaw != "any ID can be locked" {
-		return nil, state.ErrNoToken
+		return nil, state.ErrNotFound
 	}
 	if s.flaw == "a canceled lock stays" && ctx.Err() != nil {
 		s.grip(id, &id)
@@ -465,7 +465,7 @@ type leaser struct{ *store }
 
 func (s *leaser) Acquire(ctx context.Context, id string) (state.Lease, error) {
 	if !state.ValidID(id) {
-		return nil, state.ErrNoToken
+		return nil, state.ErrNotFound
 	}
 	now := time.Now()
 	if err := s.reach(ctx); err != nil {
@@ -551,7 +551,7 @@ func (s *leaser) own(id string) *lease {
 	return nil
 }
 
-func (s *leaser) Save(ctx context.Context, t *state.Token) error {
+func (s *leaser) Save(ctx context.Context, t *state.Upload) error {
 	if s.flaw == "save needs no lease" {
 		return s.store.Save(ctx, t)
 	}
@@ -729,9 +729,9 @@ func (l *lease) Begin(ctx context.Context) (context.Context, context.CancelFunc,
 	}, nil
 }
 
-func (l *lease) Load(ctx context.Context) (*state.Token, error) { return l.s.Load(ctx, l.id) }
+func (l *lease) Load(ctx context.Context) (*state.Upload, error) { return l.s.Load(ctx, l.id) }
 
-func (l *lease) Save(ctx context.Context, t *state.Token) error {
+func (l *lease) Save(ctx context.Context, t *state.Upload) error {
 	if t.ID != l.id && l.s.flaw != "a lease saves any upload" {
 		return session.ErrInvalid
 	}
@@ -762,7 +762,7 @@ func (l *lease) Delete(ctx context.Context) error {
 	return nil
 }
 
-func (l *lease) Release(ctx context.Context, last *state.Token) error {
+func (l *lease) Release(ctx context.Context, last *state.Upload) error {
 	l.stop.Do(func() { close(l.stopped) })
 	if l.s.flaw == "Context ends with Release" {
 		l.lose(state.ErrInUse)

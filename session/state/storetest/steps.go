@@ -28,7 +28,7 @@ type step struct {
 	text              string // for messages
 	process, call, id string
 	outcome           byte // '!', '?', '~' or 0
-	version           int  // 0 means no Token
+	version           int  // 0 means no saved upload
 }
 
 // parse returns the steps of a script. They are separated by semicolons.
@@ -97,7 +97,7 @@ func (s *subject) do(st step) {
 	case "held", "lost", "renewed", "valid", "expired":
 		s.expect(p, u, st.call)
 	default:
-		s.make(p, u, st.outcome, call{Name: st.call, ID: st.id, Token: s.version(st.id, st.version)})
+		s.make(p, u, st.outcome, call{Name: st.call, ID: st.id, Upload: s.version(st.id, st.version)})
 	}
 }
 
@@ -185,7 +185,7 @@ func (s *subject) make(p *process, u *upload, outcome byte, c call) {
 		undo := map[string]string{"lock": "unlock", "acquire": "release"}[c.Name]
 		switch {
 		case err != nil && (c.Name == "save" || c.Name == "delete"):
-			u.saved, u.unsure = s.loadsOneOf(s.processes["b"], u.id, u.saved, c.Token), s.place.TTL > 0
+			u.saved, u.unsure = s.loadsOneOf(s.processes["b"], u.id, u.saved, c.Upload), s.place.TTL > 0
 		case err != nil:
 		case undo != "":
 			s.succeeded(p, u, c, a)
@@ -234,13 +234,13 @@ func (s *subject) succeeded(p *process, u *upload, c call, a answer) {
 		if u.holder == p {
 			u.holder, u.unsure = nil, false
 		}
-		if c.Token != nil {
-			u.saved = c.Token
+		if c.Upload != nil {
+			u.saved = c.Upload
 		}
 	case "begin":
 		s.kept(u, a.Fence)
 	case "save", "store-save":
-		u.saved, u.damage = c.Token, nil
+		u.saved, u.damage = c.Upload, nil
 		s.kept(u, a.Fence)
 	case "delete", "store-delete", "set-aside":
 		u.saved, u.damage, u.unsure = nil, nil, s.place.TTL > 0

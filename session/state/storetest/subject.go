@@ -114,7 +114,7 @@ func (s *subject) Fatalf(format string, args ...any) {
 }
 
 // meanings are the errors that have a meaning in the contract.
-var meanings = []error{state.ErrNoToken, state.ErrCorruptToken, state.ErrTokenVersion, state.ErrInUse}
+var meanings = []error{state.ErrNotFound, state.ErrCorrupt, state.ErrVersion, state.ErrInUse}
 
 // errOther is the cause of the contexts of ended: the error of another upload.
 var errOther = fmt.Errorf("another upload: %w", errors.Join(meanings...))
@@ -181,26 +181,26 @@ func (s *subject) loads(p *process, u *upload, name string) {
 	got, err := s.call(s.Context(), p, call{Name: name, ID: u.id})
 	want := u.damage
 	if want == nil && u.saved == nil {
-		want = state.ErrNoToken
+		want = state.ErrNotFound
 	}
 	s.means(err, want, "Load of %s", u.id)
-	if want == nil && (err != nil || !bytes.Equal(got.Token, u.saved)) {
-		s.Fatalf("Load of %s returned %s, %v; want %s", u.id, describe(got.Token), err, describe(u.saved))
+	if want == nil && (err != nil || !bytes.Equal(got.Upload, u.saved)) {
+		s.Fatalf("Load of %s returned %s, %v; want %s", u.id, describe(got.Upload), err, describe(u.saved))
 	}
 }
 
-// loadsOneOf fails the test unless one of the Tokens is saved, and returns it. A nil Token
-// stands for ErrNoToken.
+// loadsOneOf fails the test unless one of the saved uploads is saved, and returns it. A nil saved upload
+// stands for ErrNotFound.
 func (s *subject) loadsOneOf(p *process, id string, want ...[]byte) []byte {
 	s.Helper()
 	got, err := s.call(s.Context(), p, call{Name: "load", ID: id})
-	if errors.Is(err, state.ErrNoToken) {
-		got.Token, err = nil, nil
+	if errors.Is(err, state.ErrNotFound) {
+		got.Upload, err = nil, nil
 	}
-	if err != nil || !slices.ContainsFunc(want, func(w []byte) bool { return bytes.Equal(got.Token, w) }) {
-		s.Errorf("Load of %s returned %s, %v; want one of %d others", id, describe(got.Token), err, len(want))
+	if err != nil || !slices.ContainsFunc(want, func(w []byte) bool { return bytes.Equal(got.Upload, w) }) {
+		s.Errorf("Load of %s returned %s, %v; want one of %d others", id, describe(got.Upload), err, len(want))
 	}
-	return got.Token
+	return got.Upload
 }
 
 // lists fails the test unless List returns the saved uploads.
@@ -218,7 +218,7 @@ func (s *subject) lists(p *process) {
 	}
 }
 
-// version returns the saved form of a version of a Token, or nil for version 0.
+// version returns the saved form of a version of a saved upload, or nil for version 0.
 func (s *subject) version(id string, n int) []byte {
 	s.Helper()
 	if n == 0 {
@@ -227,17 +227,17 @@ func (s *subject) version(id string, n int) []byte {
 	return encode(s, version(id, n))
 }
 
-// encode returns the saved form of a Token.
-func encode(t testing.TB, token *state.Token) []byte {
+// encode returns the saved form of a saved upload.
+func encode(t testing.TB, saved *state.Upload) []byte {
 	t.Helper()
-	data, err := state.Encode(token)
+	data, err := state.Encode(saved)
 	if err != nil {
-		t.Fatalf("encode a Token: %v", err)
+		t.Fatalf("encode a saved upload: %v", err)
 	}
 	return data
 }
 
-// describe returns a Token without its secret.
+// describe returns a saved upload without its secret.
 func describe(data []byte) string {
 	if data == nil {
 		return "nothing"

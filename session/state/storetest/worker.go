@@ -30,11 +30,11 @@ type held struct {
 type (
 	call = struct {
 		Name, ID string
-		Token    []byte // the result of state.Encode; nil stands for no Token
+		Upload   []byte // the result of state.Encode; nil stands for no saved upload
 		Done     bool   // the context is done
 	}
 	answer = struct {
-		Token    []byte
+		Upload   []byte
 		IDs      []string
 		Locked   bool
 		Fence    int64 // of the lease of the process
@@ -48,9 +48,9 @@ func newWorker(store state.Store) *worker {
 
 // do makes a call.
 func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
-	var t *state.Token
-	if c.Token != nil {
-		if t, err = state.Decode(c.Token); err != nil {
+	var t *state.Upload
+	if c.Upload != nil {
+		if t, err = state.Decode(c.Upload); err != nil {
 			return a, err
 		}
 	}
@@ -104,9 +104,9 @@ func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 	case "set-aside":
 		err = state.SetAside(ctx, w.store, c.ID)
 	case "load":
-		a.Token, err = encoded(w.store.Load(ctx, c.ID))
+		a.Upload, err = encoded(w.store.Load(ctx, c.ID))
 	case "lease-load":
-		a.Token, err = encoded(lease.Load(ctx))
+		a.Upload, err = encoded(lease.Load(ctx))
 	case "list":
 		a.IDs, err = w.store.List(ctx)
 	case "locked":
@@ -122,8 +122,8 @@ func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 	return a, err
 }
 
-// encoded encodes the result of Load. A nil Token stays nil.
-func encoded(t *state.Token, err error) ([]byte, error) {
+// encoded encodes the result of Load. A nil saved upload stays nil.
+func encoded(t *state.Upload, err error) ([]byte, error) {
 	if t == nil || err != nil {
 		return nil, err
 	}

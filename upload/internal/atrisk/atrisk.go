@@ -3,6 +3,7 @@
 package atrisk
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"sync"
@@ -21,9 +22,9 @@ const (
 	recentTime   = 5 * time.Second
 	recentFactor = 2
 
-	// Unknown is what a request of a session takes when it begins, and as long as the system does not tell what
+	// unknown is what a request of a session takes when it begins, and as long as the system does not tell what
 	// the socket holds.
-	Unknown = 1 << 20
+	unknown = 1 << 20
 )
 
 // Bound is the bound of the bytes at risk. Uploads take bytes from it, and give them back when they are committed.
@@ -35,11 +36,25 @@ const (
 // The zero value is ready to use. A Bound is safe for concurrent use, and must not be copied. A nil
 // *Bound has no bound.
 type Bound struct {
+	Scale Scale
+
 	mu      sync.Mutex
 	taken   [riskKinds]int64
 	waiting [riskKinds]list.List // of *riskWaiter, in order
 	total   int64                // committed
 	recent  recentBytes
+}
+
+// Scale replaces the constants of a [Bound] in a simulation with smaller files. 0 is the constant.
+type Scale struct {
+	First, Least, Unknown int64
+}
+
+// Amounts returns how many bytes are taken by sessions and by whole requests, and the bound.
+func (b *Bound) Amounts() (sessions, whole, bound int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken[sessionRisk], b.whole(), b.bound()
 }
 
 // riskKind is a kind of transfer. Each has a queue of its own.
@@ -80,7 +95,12 @@ func (b *Bound) Insert(n int64) *Risk { return b.risk(Risk{of: b, kind: insertRi
 func (b *Bound) Part(n int64) *Risk { return b.risk(Risk{of: b, kind: partRisk, first: n}) }
 
 // Session returns the risk of a transfer through a session, of which the service keeps what arrives.
-func (b *Bound) Session() *Risk { return b.risk(Risk{of: b, kind: sessionRisk, first: Unknown}) }
+func (b *Bound) Session() *Risk {
+	if b == nil {
+		return nil
+	}
+	return b.risk(Risk{of: b, kind: sessionRisk, first: cmp.Or(b.Scale.Unknown, unknown)})
+}
 
 func (b *Bound) risk(r Risk) *Risk {
 	if b == nil {
@@ -91,7 +111,7 @@ func (b *Bound) risk(r Risk) *Risk {
 
 // Take waits until the bound permits that the transfer begins, and takes its bytes, unless it has some. A failed request
 // must give them back before a wait for the next try, with End: its bytes are no longer at risk. It must not keep other
-// uploads from their tries. The error is the cause of ctx.
+// uploads from their retries. The error is the cause of ctx.
 func (r *Risk) Take(ctx context.Context) error {
 	if r == nil {
 		return nil
@@ -131,8 +151,11 @@ func (r *Risk) Take(ctx context.Context) error {
 
 // bound returns the bound. The caller holds b.mu.
 func (b *Bound) bound() int64 {
-	return max(recentFactor*b.recent.sum(time.Now()), min(First+b.total, Least))
+	return max(recentFactor*b.recent.sum(time.Now()), min(cmp.Or(b.Scale.First, First)+b.total, b.least()))
 }
+
+// least returns the bound over a slow link after some commits.
+func (b *Bound) least() int64 { return cmp.Or(b.Scale.Least, Least) }
 
 // permits reports whether r may begin. The caller holds b.mu.
 func (b *Bound) permits(r *Risk) bool {
@@ -140,7 +163,7 @@ func (b *Bound) permits(r *Risk) bool {
 	all := whole + b.taken[sessionRisk] + r.first
 	switch {
 	case r.kind == sessionRisk: // it may begin before the first commit, because most of its bytes are not at risk
-		return all <= max(bound, Least)
+		return all <= max(bound, b.least())
 	case whole == 0:
 		return true // however large it is
 	default:
@@ -201,6 +224,13 @@ func (r *Risk) Hold(n int64) {
 	defer r.of.mu.Unlock()
 	r.of.set(r, n)
 	r.of.admit()
+}
+
+// HoldUnknown is [Risk.Hold] if the system does not tell what the socket holds.
+func (r *Risk) HoldUnknown() {
+	if r != nil {
+		r.Hold(r.first)
+	}
 }
 
 // Committed records that n bytes are no longer at risk. It raises the bound. The bytes of a whole request count for

@@ -13,9 +13,8 @@ const mib = 1 << 20
 
 // amounts returns how many bytes are taken, and the bound.
 func amounts(b *Bound) (taken, bound int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.whole() + b.taken[sessionRisk], b.bound()
+	sessions, whole, bound := b.Amounts()
+	return sessions + whole, bound
 }
 
 // begins reports whether a whole request of n bytes may begin now.
@@ -80,7 +79,7 @@ func TestBoundTogether(t *testing.T) {
 			t.Errorf("the bound is %d MiB after 200 MiB in 20 s, want about 100", bound/mib)
 		}
 		session := a.Session()
-		session.of.set(session, Unknown)
+		session.of.set(session, unknown)
 		time.Sleep(time.Minute)
 		if session.Committed(50 * mib); a.bound() != 100*mib { // what a session commits arrived just now
 			t.Errorf("the bound is %d MiB after a session has committed 50 MiB", a.bound()/mib)
@@ -119,7 +118,7 @@ func testBoundPermits(t *testing.T) {
 	if err := session.Take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if taken, _ := amounts(&a); taken != Unknown {
+	if taken, _ := amounts(&a); taken != unknown {
 		t.Errorf("a session takes %d bytes", taken)
 	}
 	session.Hold(40 * mib)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -63,18 +65,18 @@ func (b *FailFast) Succeeded(bucket string) {
 }
 
 // Failed records the failure of an upload.
-func (b *FailFast) Failed(bucket string, err error) {
+func (b *FailFast) Failed(name string, err error) {
 	failed, isReply := errors.AsType[*session.Error](err)
 	if !isReply {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	to := b.bucket(bucket)
-	end := func(why error) { to.end = fmt.Errorf("bucket %s: %w", bucket, why) }
+	to := b.bucket(name)
+	end := func(why error) { to.end = fmt.Errorf("bucket %s: %w", name, why) }
 	switch {
 	case errors.Is(err, session.ErrRetriesExhausted):
-		if !failed.Alone() && b.answered.Before(failed.Since) && b.progress().Before(failed.Since) {
+		if !decide.Alone(failed) && b.answered.Before(failed.Since) && b.progress().Before(failed.Since) {
 			b.since = time.Now()
 			b.all = fmt.Errorf("no upload has succeeded for %v: %w", time.Since(failed.Since).Round(time.Second), session.ErrRetriesExhausted)
 		}
@@ -83,7 +85,7 @@ func (b *FailFast) Failed(bucket string, err error) {
 		end(session.ErrNotFound)
 	case errors.Is(err, session.ErrCredentials):
 		end(session.ErrCredentials)
-	case errors.Is(err, session.ErrPermission) && failed.Permission != session.PermissionDelete:
+	case errors.Is(err, session.ErrPermission) && decide.Permission(failed) != bucket.PermissionDelete:
 		if to.denied++; to.denied >= maxDenied && !to.succeeded {
 			end(session.ErrPermission)
 		}

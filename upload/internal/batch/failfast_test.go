@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
 )
 
 // TestFailFastOfABucket checks which failures end the files of a bucket, and never those of another one.
 func TestFailFastOfABucket(t *testing.T) {
 	fails := func(kind error, permission string) error {
-		return &session.Error{Kind: kind, Permission: permission, FromService: true}
+		return &session.Error{Kind: kind, Message: permission, FromService: true}
 	}
 	denied := fails(session.ErrPermission, "")
 	for _, tt := range []struct {
@@ -30,7 +31,7 @@ func TestFailFastOfABucket(t *testing.T) {
 		{"some objects denied", []error{denied, denied, nil, denied, denied}, nil},
 		{"a success after it", []error{denied, denied, denied, nil}, nil},
 		{"a success after there was no bucket", []error{fails(session.ErrNotFound, ""), nil}, session.ErrNotFound},
-		{"existing objects may not be deleted", []error{fails(session.ErrPermission, session.PermissionDelete), fails(session.ErrPermission, session.PermissionDelete), fails(session.ErrPermission, session.PermissionDelete)}, nil},
+		{"existing objects may not be deleted", []error{fails(session.ErrPermission, bucket.PermissionDelete), fails(session.ErrPermission, bucket.PermissionDelete), fails(session.ErrPermission, bucket.PermissionDelete)}, nil},
 		{"checksums", []error{fails(session.ErrChecksum, ""), fails(session.ErrChecksum, ""), fails(session.ErrChecksum, "")}, nil},
 		{"no replies", []error{session.ErrNotFound, context.Canceled}, nil},
 	} {

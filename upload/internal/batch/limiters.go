@@ -12,7 +12,7 @@ const (
 // many open files.
 func NewLimiters(openFiles int) (small, large *backoff.Limiter) {
 	// A small file needs two: the source and a connection. A large one needs one more for its
-	// lease, one for its Token, and more connections if it is sent in parts.
+	// lease, one for its saved upload, and more connections if it is sent in parts.
 	return &backoff.Limiter{First: firstSmall, Max: max(min(MaxSmall, openFiles/4), 1)},
 		&backoff.Limiter{First: firstLarge, Max: max(min(maxLarge, openFiles/32), 1)}
 }

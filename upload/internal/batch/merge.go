@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // A page of a listing costs about as much as minServed GETs of single objects, which

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/bucket"
 	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // slicePages is a listing of sorted names, in pages of size names.

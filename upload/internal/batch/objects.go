@@ -6,8 +6,8 @@ import (
 	"iter"
 	"strings"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // Objects yields all objects of a listing in the order of the raw bytes of their names. It keeps
@@ -24,7 +24,7 @@ func Objects(ctx context.Context, query bucket.Query, fetch Fetch) iter.Seq2[*se
 			for i := range page.Objects {
 				o := page.Objects[i] // a copy, so that it does not keep the page in memory
 				if o.Name <= last || !strings.HasPrefix(o.Name, query.Prefix) {
-					yield(nil, &session.Error{Op: session.OpList, Kind: session.ErrProtocol, Err: errors.New("the names of the listing are not in order, or not below its prefix")})
+					yield(nil, &session.Error{Op: bucket.OpList, Kind: session.ErrProtocol, Err: errors.New("the names of the listing are not in order, or not below its prefix")})
 					return
 				}
 				last = o.Name

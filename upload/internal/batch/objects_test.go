@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // listing is a listing of pages, each of which takes a second. The service refuses some requests.

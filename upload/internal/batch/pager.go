@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
-	"gcsup/session/bucket"
 )
 
 // A Fetch reads one page of a listing.

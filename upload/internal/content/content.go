@@ -18,6 +18,9 @@ import (
 	"gcsup/chunk"
 )
 
+// HeadSize is the number of bytes that [net/http.DetectContentType] considers.
+const HeadSize = 512
+
 // Source is the content of one object, as its sender needs it.
 type Source interface {
 	// Next returns the body of the next request, from offset. A body that is not the last

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gcsup/backoff"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -46,14 +47,14 @@ func (q *Requester) loop(ctx context.Context, c Conversation, a session.Action) 
 				return a, err
 			}
 		}
-		if a.Step.Ends() {
+		if decide.Ends(a.Step) {
 			return a, nil
 		}
 		if ctx.Err() != nil {
 			return a, context.Cause(ctx)
 		}
 		reply, err := c.Perform(ctx, a)
-		if err == nil && ctx.Err() != nil && !reply.Answers() {
+		if err == nil && ctx.Err() != nil && !decide.Answers(&reply) {
 			a.Err, err = &session.Error{Op: reply.Op, Err: reply.Err}, context.Cause(ctx)
 		}
 		if err != nil {
@@ -82,11 +83,11 @@ func (q question) HandleReply(_ context.Context, r session.Reply) (session.Actio
 
 // Ask makes the request of s until its outcome is known. The errors are those of
 // [Requester.Converse]. The object of the action is nil if it is absent.
-func (q *Requester) Ask(ctx context.Context, s session.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
+func (q *Requester) Ask(ctx context.Context, s decide.Request, exchange func(context.Context) session.Reply) (session.Action, error) {
 	return q.Converse(ctx, question{exchange, func(r session.Reply) (a session.Action) {
-		s, a = session.DecideRequest(s, r)
+		s, a = s.Decide(r)
 		return a
-	}}, session.Action{Step: session.Repeat})
+	}}, session.Action{Step: decide.Repeat})
 }
 
 // Refusal reports whether err, from [Requester.Ask], is a refusal of the service. The service was reached

@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -21,7 +22,7 @@ func TestAsk(t *testing.T) {
 		name    string
 		exists  bool
 		faults  []faults.Fault
-		request session.Request
+		request decide.Request
 		timeout time.Duration
 		step    session.Step
 		err     error
@@ -30,21 +31,21 @@ func TestAsk(t *testing.T) {
 		log     string
 	}{
 		{name: "done", exists: true, step: session.Done, log: "stat 200 done"},
-		{name: "absent", step: session.Absent, log: "stat 404 absent"},
-		{name: "absent, which must be confirmed", request: session.Request{Known: true}, step: session.Absent, log: "stat 404 repeat; wait 1s; stat 404 absent"},
+		{name: "absent", step: decide.Absent, log: "stat 404 absent"},
+		{name: "absent, which must be confirmed", request: decide.Request{Known: true}, step: decide.Absent, log: "stat 404 repeat; wait 1s; stat 404 absent"},
 		{name: "done after two failures", exists: true, faults: on(faults.OpGet, status(503), status(500)), step: session.Done,
 			log: "stat 503 repeat; wait 1s; stat 500 repeat; wait 2s; stat 200 done"},
 		{name: "Retry-After", exists: true, faults: on(faults.OpGet, faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "20"}), step: session.Done,
 			log: "stat 503 repeat; wait 20s; stat 200 done"},
 		{name: "refused", faults: on(faults.OpGet, status(403)), step: session.Fail, err: session.ErrPermission, refused: true, text: "stat: permission denied: 403 Forbidden",
 			log: "stat 403 fail"},
-		{name: "a permanent failure", faults: on(faults.OpGet, status(502)), step: session.Repeat, err: backoff.ErrPermanent, text: "stat: ", log: "stat 502 repeat"},
-		{name: "exhausted", faults: always(faults.OpGet, status(503)), step: session.Repeat, err: session.ErrRetriesExhausted, text: "stat: retries exhausted: 503 Service Unavailable",
+		{name: "a permanent failure", faults: on(faults.OpGet, status(502)), step: decide.Repeat, err: backoff.ErrPermanent, text: "stat: ", log: "stat 502 repeat"},
+		{name: "exhausted", faults: always(faults.OpGet, status(503)), step: decide.Repeat, err: session.ErrRetriesExhausted, text: "stat: retries exhausted: 503 Service Unavailable",
 			log: "stat 503 repeat; wait 1s; stat 503 repeat; wait 2s; stat 503 repeat"},
-		{name: "interrupted at once", timeout: -1, step: session.Repeat, err: context.DeadlineExceeded, text: "context deadline exceeded: enough"},
-		{name: "interrupted in a wait", faults: always(faults.OpGet, status(503)), timeout: 2 * time.Second, step: session.Repeat, err: context.DeadlineExceeded,
+		{name: "interrupted at once", timeout: -1, step: decide.Repeat, err: context.DeadlineExceeded, text: "context deadline exceeded: enough"},
+		{name: "interrupted in a wait", faults: always(faults.OpGet, status(503)), timeout: 2 * time.Second, step: decide.Repeat, err: context.DeadlineExceeded,
 			text: "context deadline exceeded: enough (before that: 503 Service Unavailable", log: "stat 503 repeat; wait 1s; stat 503 repeat; wait 2s"},
-		{name: "interrupted in a request", faults: on(faults.OpGet, status(503), effect(faults.EffectStall)), timeout: 2 * time.Second, step: session.Repeat, err: context.DeadlineExceeded,
+		{name: "interrupted in a request", faults: on(faults.OpGet, status(503), effect(faults.EffectStall)), timeout: 2 * time.Second, step: decide.Repeat, err: context.DeadlineExceeded,
 			text: "context deadline exceeded: enough", log: "stat 503 repeat; wait 1s; stat lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestAsk(t *testing.T) {
 					w.insert(data(5))
 				}
 				w.add(tt.faults...)
-				w.uplink.Budget = engine.NewBudget(engine.RetryRule{Tries: 2, Permanent: func(e *session.Error) bool { return e.Status == 502 }})
+				w.uplink.Budget = engine.NewSharedBudget(engine.RetryRule{Retries: 2, Permanent: func(e *session.Error) bool { return e.Status == 502 }})
 				ctx := w.t.Context()
 				if tt.timeout != 0 {
 					var cancel func()
@@ -81,7 +82,7 @@ func TestAnswerCountsAlthoughInterrupted(t *testing.T) {
 	for _, r := range []session.Reply{stat, {Op: session.OpStat, Status: 503}, {}} {
 		inBubble(t, fakegcs.Options{}, func(w *world) {
 			ctx, cancel := context.WithCancelCause(w.t.Context())
-			a, err := w.requester(spec).Ask(ctx, session.Request{}, func(context.Context) session.Reply {
+			a, err := w.requester(spec).Ask(ctx, decide.Request{}, func(context.Context) session.Reply {
 				cancel(errors.New("enough"))
 				return r
 			})
@@ -152,7 +153,7 @@ func TestExchangesAreDescribed(t *testing.T) {
 		}
 		w.unwanted = true
 		if x.Stat(w.t.Context()); len(w.exchanges) != 5 {
-			t.Error("an exchange that nobody wants is described")
+			t.Error("an unwanted exchange is described")
 		}
 		w.unwanted = false
 		if x.Stat(w.t.Context()); len(w.exchanges) != 6 || w.exchanges[5].Next != nil {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 )
 
@@ -24,7 +26,7 @@ const joinTimeout = 10 * time.Minute
 
 // stallTimeout returns the stall timeout of the exchange. usual is that of other requests; 0 means none.
 func (x exchange) stallTimeout(usual time.Duration) time.Duration {
-	if usual > 0 && (x.op == session.OpComplete || x.op == session.OpCompose) {
+	if usual > 0 && (x.op == multipart.OpComplete || x.op == bucket.OpCompose) {
 		return max(usual, joinTimeout)
 	}
 	return usual

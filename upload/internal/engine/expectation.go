@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 )
 
@@ -122,5 +122,5 @@ func ExpectCRC32C(spec session.Spec, crc32c uint32) error {
 		return nil
 	}
 	return &UnexpectedBytes{fmt.Errorf("%w: the source has crc32c %s, expected is %s",
-		session.ErrChecksum, chunk.EncodeCRC32C(crc32c), chunk.EncodeCRC32C(*want))}
+		session.ErrChecksum, checksum.Encode(crc32c), checksum.Encode(*want))}
 }

@@ -8,6 +8,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -45,7 +46,7 @@ func TestInquire(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		c := w.uplink.Client
 		uri := c.Start(w.t.Context(), spec, 5).URI
-		c.Finalize(w.t.Context(), uri, chunk.Range{To: 5}, 5, chunk.Update(0, data(5)), strings.NewReader(string(data(5))))
+		c.Finalize(w.t.Context(), uri, chunk.Range{To: 5}, 5, checksum.Update(0, data(5)), strings.NewReader(string(data(5))))
 		if held, err := engine.Inquire(w.t.Context(), w.requester(spec), uri, false); err != nil || held.State != engine.HeldFinished || held.Object.Size != 5 {
 			t.Errorf("%+v, %v", held, err)
 		}

@@ -28,7 +28,7 @@ type Insertion struct {
 func NewInsertion(t *Transfer, object content.Loaded, seen *int64, identical func()) *Insertion {
 	spec := t.Wire.Spec
 	state := session.State{Size: object.Size, Unconditional: spec.IfGenerationMatch == nil}
-	if seen != nil && !spec.Conditional() {
+	if seen != nil && len(spec.Conditions()) == 0 {
 		state = state.Guarded(*seen)
 	}
 	return &Insertion{Transfer: t, object: object, state: state, identical: identical}

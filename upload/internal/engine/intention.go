@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"sync"
 
+	"gcsup/internal/bucket"
 	"gcsup/session"
 )
 
@@ -30,8 +31,8 @@ func (i *intention) current() string {
 // not finish the object, the service must execute it.
 func (i *intention) learn(r session.Reply) {
 	switch r.Op {
-	case session.OpStart, session.OpPut, session.OpFinalize, session.OpInsert, session.OpCompose:
-		if _, open := r.Held(); !open && r.URI.IsZero() && r.Object == nil {
+	case session.OpStart, session.OpPut, session.OpFinalize, session.OpInsert, bucket.OpCompose:
+		if !r.Open() && r.URI.IsZero() && r.Object == nil {
 			return // it failed, or its outcome is unknown
 		}
 		i.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -32,7 +33,7 @@ func NewInterruption(ctx context.Context, last error) *Interruption {
 	if last != nil && !errors.Is(last, cause) && !errors.Is(last, e.Err) {
 		text := last.Error()
 		if failed, ok := last.(*session.Error); ok {
-			text = failed.Text()
+			text = decide.Text(failed)
 		}
 		e.Text += " (before that: " + text + ")"
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/upload/internal/atrisk"
+	"gcsup/internal/lend"
 )
 
 // Meter counts the bytes of a request on their way to the network, and those that the peer has
@@ -61,7 +61,7 @@ func (m *Meter) look() {
 		m.t.isSafe(m.from + m.arrived)
 		m.t.Risk.Hold(queue + chunk.Granularity)
 	default:
-		m.t.Risk.Hold(atrisk.Unknown)
+		m.t.Risk.HoldUnknown()
 	}
 }
 
@@ -74,12 +74,7 @@ func (m *Meter) arrive(n int64) {
 }
 
 // Close ends the count.
-func (m *Meter) Close() {
-	m.arrive(m.n)
-	if m.session {
-		m.t.Risk.Hold(0)
-	}
-}
+func (m *Meter) Close() { m.arrive(m.n) }
 
 // isSafe records that the bytes before offset are no longer at risk.
 func (t *Transfer) isSafe(offset int64) {
@@ -100,9 +95,9 @@ func (m *Meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend implements [chunk.Lender].
+// Lend implements [lend.Reader].
 func (m *Meter) Lend(max int) ([]byte, error) {
-	r, ok := m.r.(chunk.Lender)
+	r, ok := m.r.(lend.Reader)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}

@@ -25,13 +25,13 @@ type Notes interface {
 
 // Note is something that happened to an upload, or to one part of a file.
 type Note struct {
-	Kind  NoteKind
-	Part  int           // the number of the part, from 1; 0 for the whole file
-	Delay time.Duration // waiting
-	Retry int           // waiting: number of consecutive failures, from 1
-	Held  bool          // waiting: the gate holds the upload
-	Cause string        // waiting, restarted, warning: the reason, for people
-	Err   error         // waiting: the failure
+	Kind    NoteKind
+	Part    int           // the number of the part, from 1; 0 for the whole file
+	Delay   time.Duration // waiting
+	Retry   int           // waiting: number of consecutive failures, from 1
+	Blocked bool          // waiting: the circuit breaker blocks the upload
+	Cause   string        // waiting, restarted, warning: the reason, for people
+	Err     error         // waiting: the failure
 }
 
 // NoteKind is what a note reports.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -22,10 +23,10 @@ type Precondition struct {
 // missing, the bucket may be missing too, which only the start of a session shows. It
 // then returns nil, and the caller must call [Precondition.Unmet] when a session is open.
 func (p *Precondition) Look(ctx context.Context, x *Requester) error {
-	if p == nil || p.Looked || !x.Spec.Conditional() {
+	if p == nil || p.Looked || len(x.Spec.Conditions()) == 0 {
 		return nil
 	}
-	a, err := x.Ask(ctx, session.Request{Optional: true}, x.Stat)
+	a, err := x.Ask(ctx, decide.Request{Optional: true}, x.Stat)
 	if err != nil && !Refusal(err) {
 		return err
 	}
@@ -33,7 +34,7 @@ func (p *Precondition) Look(ctx context.Context, x *Requester) error {
 	switch a.Step {
 	case session.Done:
 		return p.compare(x, a.Object)
-	case session.Absent:
+	case decide.Absent:
 		p.missing = p.compare(x, nil)
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestPreconditionBeforeData(t *testing.T) {
 					w.insert(data(3))
 				}
 				w.add(tt.faults...)
-				w.uplink.Budget = engine.NewBudget(engine.RetryRule{Tries: 1})
+				w.uplink.Budget = engine.NewSharedBudget(engine.RetryRule{Retries: 1})
 				if tt.spec.Object = "obj"; tt.spec.Bucket == "" {
 					tt.spec.Bucket = "bkt"
 				}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/lend"
 )
 
 // RateLimit limits the object data of all uploads that use it, in bytes per second. The
@@ -177,9 +177,9 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend implements [chunk.Lender].
+// Lend implements [lend.Reader].
 func (b *limitedBody) Lend(max int) ([]byte, error) {
-	p, err := chunk.Lend(b.r, b.most(max))
+	p, err := lend.Bytes(b.r, b.most(max))
 	if waited := b.share.wait(b.ctx, len(p)); waited != nil {
 		return nil, waited
 	}

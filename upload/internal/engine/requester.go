@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"context"
 	"sync/atomic"
 
+	"gcsup/internal/decide"
+	"gcsup/internal/ownconn"
 	"gcsup/session"
 	"gcsup/upload/internal/netconn"
 )
@@ -30,7 +33,7 @@ type memory struct {
 // NewRequester returns a requester for a part of a file, with a number from 1, or for a whole
 // file if part is 0. It reports its progress in pos. The caller must close its Retry.
 func NewRequester(u *Uplink, part int, pos *Position) *Requester {
-	q := &Requester{Part: part, Pos: pos, uplink: u, memory: &memory{sizer: newRequestSizer(u.ChunkSize, u.CommitBytes, u.CommitTime)}}
+	q := &Requester{Part: part, Pos: pos, uplink: u, memory: &memory{sizer: newRequestSizer(u.ChunkSize)}}
 	q.Retry = newRetry(u, q.Post)
 	return q
 }
@@ -61,26 +64,25 @@ func (q *Requester) Handed(from, to int64) {
 	q.Pos.Sent.Store(to)
 }
 
-// client returns the client for a request. After a request failed on a reused
+// client returns the client for a request, and its context. After a request failed on a reused
 // connection, each request gets a connection of its own until the upload progresses:
 // the peer may close each connection shortly after a reply.
-func (q *Requester) client() *session.Client {
-	client := q.uplink.Client.WithEncryptionKey(q.Spec.EncryptionKey).WithIntention(q.memory.aim.current())
+func (q *Requester) client(ctx context.Context) (context.Context, *session.Client) {
 	if q.memory.stale.Load() {
-		client = client.WithoutKeepAlive()
+		ctx = ownconn.With(ctx)
 	}
-	return client
+	return ctx, q.uplink.Client.WithEncryptionKey(q.Spec.EncryptionKey).WithIntention(q.memory.aim.current())
 }
 
 // answered records the reply to a request.
 func (q *Requester) answered(r session.Reply) {
 	q.uplink.Tally.Requests.Add(1)
-	if load := r.Load(); q.uplink.Place != nil && (load == session.LoadTooFast || load == session.LoadUnavailable) {
+	if load := decide.LoadOf(&r); q.uplink.Place != nil && (load == decide.LoadTooFast || load == decide.LoadUnavailable) {
 		q.uplink.Place.Refused()
 	}
 	q.Retry.attempts++
 	q.memory.aim.learn(r)
-	if r.Reused && r.Lost() {
+	if r.Reused && decide.Lost(&r) {
 		q.memory.stale.Store(true)
 	}
 }

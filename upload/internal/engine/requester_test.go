@@ -12,6 +12,8 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -126,12 +128,12 @@ func TestRateBeforePermit(t *testing.T) {
 }
 
 // TestFirst429IsAWarning checks that only the first 429 of a bucket, to a change, begins to pace its requests, and is reported, and that a rate which
-// determines the next request does not close the gate.
+// determines the next request does not open the breaker.
 func TestFirst429IsAWarning(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{}, func(w *world) {
-		rate, gate := new(backoff.Rate), &backoff.Gate{Threshold: 2}
-		w.uplink.Rate, w.uplink.Gate = func(string) *backoff.Rate { return rate }, gate
+		rate, breaker := new(backoff.Rate), &backoff.Breaker{Threshold: 2}
+		w.uplink.Rate, w.uplink.Breaker = func(string) *backoff.Rate { return rate }, breaker
 		refused := session.Reply{Op: session.OpInsert, Status: 429, FromService: true}
 		xs := []*engine.Requester{w.requester(spec), w.requester(spec)}
 		object := session.Reply{Op: session.OpInsert, Status: 429, FromService: true, Message: "The object bkt/obj exceeded the rate limit for object mutation operations"}
@@ -145,8 +147,8 @@ func TestFirst429IsAWarning(t *testing.T) {
 				t.Errorf("after reply %d: %d warnings, %v per second", i, warned, rate.PerSecond())
 			}
 		}
-		if gate.Closed() {
-			t.Error("429s of a bucket whose requests are paced close the gate")
+		if breaker.Open() {
+			t.Error("429s of a bucket whose requests are throttled open the breaker")
 		}
 		const want = "the bucket bkt refuses requests because there are too many: from now on at most 100 per second are made, and more as they are accepted"
 		if i := slices.IndexFunc(w.notes, func(n engine.Note) bool { return n.Kind == engine.Warning }); i < 0 || w.notes[i].Cause != want {
@@ -208,10 +210,10 @@ func TestStalledExchange(t *testing.T) {
 	}{
 		{session.OpPut, time.Minute, 30 << 10, time.Minute},
 		{session.OpQuery, time.Minute, 0, time.Minute},
-		{session.OpCompose, time.Minute, 0, 10 * time.Minute},
-		{session.OpComplete, time.Minute, 0, 10 * time.Minute},
-		{session.OpComplete, 20 * time.Minute, 0, 20 * time.Minute},
-		{session.OpComplete, 0, 0, time.Hour},
+		{bucket.OpCompose, time.Minute, 0, 10 * time.Minute},
+		{multipart.OpComplete, time.Minute, 0, 10 * time.Minute},
+		{multipart.OpComplete, 20 * time.Minute, 0, 20 * time.Minute},
+		{multipart.OpComplete, 0, 0, time.Hour},
 		{session.OpQuery, -1, 0, time.Hour},
 	} {
 		inBubble(t, fakegcs.Options{}, func(w *world) {

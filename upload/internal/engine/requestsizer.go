@@ -15,8 +15,7 @@ const (
 )
 
 // requestSizer chooses how many bytes one request may carry. A request takes about a
-// minute, so that a long upload gets a durable offset and a checksum every minute, or
-// more often if the caller asks for it. On a network that cuts long requests, the
+// minute, so that a long upload gets a committed offset and a checksum every minute. On a network that cuts long requests, the
 // size shrinks until the requests succeed.
 type requestSizer struct {
 	limit  int64         // the maximum size, from the options
@@ -26,20 +25,12 @@ type requestSizer struct {
 	shrunk bool // by cuts; the size grows back step by step
 }
 
-// newRequestSizer returns a requestSizer for requests of at most chunkSize bytes. A request carries at
-// most commitBytes, or what is sent in commitTime. A limit of 0 is none.
-func newRequestSizer(chunkSize, commitBytes int64, commitTime time.Duration) *requestSizer {
+// newRequestSizer returns a requestSizer for requests of at most chunkSize bytes. 0 means no limit.
+func newRequestSizer(chunkSize int64) *requestSizer {
 	s := &requestSizer{limit: maxSize, now: firstSize, target: targetTime}
 	if chunkSize > 0 {
 		s.limit, s.now, s.target = chunkSize, chunkSize, 0
 	}
-	if commitBytes > 0 {
-		s.limit = min(s.limit, commitBytes)
-	}
-	if commitTime > 0 && (s.target == 0 || commitTime < s.target) {
-		s.target, s.now = commitTime, minSize // the rate is not known
-	}
-	s.now = min(s.now, s.limit)
 	return s
 }
 

@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	kib = int64(1) << 10
 	mib = int64(1) << 20
 	gib = int64(1) << 30
 )
@@ -28,7 +27,7 @@ func TestRequestSizerFollowsTheRate(t *testing.T) {
 		{gib, 0, 1 << 40},
 		{gib, time.Nanosecond, 1 << 40},
 	} {
-		b := newRequestSizer(0, 0, 0)
+		b := newRequestSizer(0)
 		if got := b.size(); got != gib {
 			t.Fatalf("first size = %d, want 1 GiB", got)
 		}
@@ -45,7 +44,7 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 		chunkSize, first int64
 	}{{"timed", 0, gib}, {"fixed", 64 * mib, 64 * mib}} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newRequestSizer(tt.chunkSize, 0, 0)
+			b := newRequestSizer(tt.chunkSize)
 			b.cut(40*mib, true)
 			b.cut(40*mib, false)
 			if got := b.size(); got != tt.first {
@@ -72,45 +71,5 @@ func TestRequestSizerShrinksAfterCutsAndGrowsBack(t *testing.T) {
 				t.Errorf("after it passed often: size = %d, want %d again", got, tt.first)
 			}
 		})
-	}
-}
-
-// TestRequestSizerCommitsEvery checks the first size, the size at a known rate and
-// the size after a fast request, for each bound and their combinations.
-func TestRequestSizerCommitsEvery(t *testing.T) {
-	const second, minute = time.Second, time.Minute
-	type commitEvery struct {
-		bytes int64
-		time  time.Duration
-	}
-	for _, tt := range []struct {
-		chunkSize             int64
-		every                 commitEvery
-		first, at1MiBps, fast int64
-	}{
-		{0, commitEvery{}, gib, 60 * mib, 1 << 40},
-		{0, commitEvery{bytes: 8 * mib}, 8 * mib, 8 * mib, 8 * mib},
-		{0, commitEvery{bytes: 100 * mib}, 100 * mib, 60 * mib, 100 * mib},
-		{0, commitEvery{time: 10 * second}, 256 * kib, 10 * mib, 1 << 40},
-		{0, commitEvery{time: second / 10}, 256 * kib, 256 * kib, 1 << 40},
-		{0, commitEvery{time: 2 * minute}, gib, 60 * mib, 1 << 40},
-		{0, commitEvery{bytes: 4 * mib, time: 10 * second}, 256 * kib, 4 * mib, 4 * mib},
-		{0, commitEvery{bytes: 40 * mib, time: 10 * second}, 256 * kib, 10 * mib, 40 * mib},
-		{2 * mib, commitEvery{bytes: 8 * mib}, 2 * mib, 2 * mib, 2 * mib},
-		{2 * mib, commitEvery{time: 10 * second}, 256 * kib, 2 * mib, 2 * mib},
-		{gib, commitEvery{time: 2 * minute}, 256 * kib, 120 * mib, gib},
-	} {
-		b := newRequestSizer(tt.chunkSize, tt.every.bytes, tt.every.time)
-		if got := b.size(); got != tt.first {
-			t.Errorf("%d, %+v: first size = %d, want %d", tt.chunkSize, tt.every, got, tt.first)
-		}
-		b.passed(mib, second)
-		if got := b.size(); got != tt.at1MiBps {
-			t.Errorf("%d, %+v: size at 1 MiB/s = %d, want %d", tt.chunkSize, tt.every, got, tt.at1MiBps)
-		}
-		b.passed(gib, 1)
-		if got := b.size(); got != tt.fast {
-			t.Errorf("%d, %+v: size after a fast request = %d, want %d", tt.chunkSize, tt.every, got, tt.fast)
-		}
 	}
 }

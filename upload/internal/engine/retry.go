@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -12,13 +13,13 @@ import (
 // the history that an error shows when the budget is spent.
 type Retry struct {
 	waiter  backoff.Waiter
-	Budget  *Budget
+	Budget  *SharedBudget
 	staked  int64 // what this upload has added to the budget
 	post    func(Note)
 	Retries int
 
 	// regulated is set if the last reply was a 429 that lowers the rate of the bucket. The rate
-	// then determines when this and other uploads make requests. The gate must not: as long as others use
+	// then determines when this and other uploads make requests. The circuit breaker must not: as long as others use
 	// all of the rate, its probes would be refused, and it would not open.
 	regulated bool
 
@@ -31,8 +32,8 @@ type Retry struct {
 // newRetry returns the Retry of one upload, or of one part.
 func newRetry(u *Uplink, post func(Note)) *Retry {
 	r := &Retry{Budget: u.Budget, post: post}
-	r.waiter.Policy, r.waiter.Gate = u.Policy, u.Gate
-	r.waiter.Budget.For, r.waiter.Budget.Tries = u.Budget.rule.Time, u.Budget.rule.Tries
+	r.waiter.Policy, r.waiter.Breaker = u.Policy, u.Breaker
+	r.waiter.Budget.For, r.waiter.Budget.Retries = u.Budget.rule.Time, u.Budget.rule.Retries
 	return r
 }
 
@@ -54,19 +55,19 @@ func (r *Retry) Wait(ctx context.Context, cause *session.Error, retryAfter time.
 	r.waiter.Budget.AtStake = r.Budget.AtStake()
 	r.waiter.Before = func(p backoff.Pause) error {
 		r.waiter.Budget.AtStake = r.Budget.AtStake() // a batch grows while its uploads wait
-		why := cause.Short()
-		if p.Held {
+		why := decide.Short(cause)
+		if p.Blocked {
 			why += "; another upload is probing"
-			if r.Budget.Held != nil {
-				r.Budget.Held()
+			if r.Budget.Blocked != nil {
+				r.Budget.Blocked()
 			}
 		}
 		r.history = append(r.history, session.Wait{Delay: p.Delay, Cause: why})
 		failed := *cause // cause gets the history if the upload fails
-		r.post(Note{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Held: p.Held, Cause: why, Err: &failed})
+		r.post(Note{Kind: Waiting, Delay: p.Delay, Retry: p.Failures, Blocked: p.Blocked, Cause: why, Err: &failed})
 		return nil
 	}
-	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: cause.Alone() || r.regulated})
+	err := r.waiter.Wait(ctx, backoff.Failure{RetryAfter: retryAfter, Alone: decide.Alone(cause) || r.regulated})
 	switch {
 	case err == nil:
 		r.Retries++

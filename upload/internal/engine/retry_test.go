@@ -44,14 +44,14 @@ func TestRetriesEndWithTheBudget(t *testing.T) {
 		waited  time.Duration // 0 if it is not checked
 	}{
 		{"the default", engine.RetryRule{}, 0, 0, 5, 31 * time.Second},
-		{"none", engine.RetryRule{Tries: -1}, gib, 0, 0, 0},
-		{"two", engine.RetryRule{Tries: 2}, gib, 0, 2, 3 * time.Second},
+		{"none", engine.RetryRule{Retries: -1}, gib, 0, 0, 0},
+		{"two", engine.RetryRule{Retries: 2}, gib, 0, 2, 3 * time.Second},
 		{"a time", engine.RetryRule{Time: 20 * time.Second}, 0, 0, 4, 15 * time.Second},
 		{"more bytes", engine.RetryRule{}, gib, 0, 25, 0},
 		{"more bytes in the batch", engine.RetryRule{}, 1, gib, 25, 0},
 	} {
 		inBubble(t, fakegcs.Options{}, func(w *world) {
-			w.uplink.Budget = engine.NewBudget(tt.rule)
+			w.uplink.Budget = engine.NewSharedBudget(tt.rule)
 			w.uplink.Budget.Counted.Store(tt.counted)
 			x := w.requester(spec)
 			x.Retry.Stake(tt.stake)
@@ -66,7 +66,7 @@ func TestRetriesEndWithTheBudget(t *testing.T) {
 				t.Errorf("%s: waited %v, want %v", tt.name, waited, tt.waited)
 			}
 			for i, n := range w.notes {
-				if want := min(time.Second<<i, 32*time.Second); n.Kind != engine.Waiting || n.Delay != want || n.Retry != i+1 || n.Held || n.Cause != "503" || n.Err.Error() != unavailable.Error() || e.Waits[i] != (session.Wait{Delay: want, Cause: "503"}) {
+				if want := min(time.Second<<i, 32*time.Second); n.Kind != engine.Waiting || n.Delay != want || n.Retry != i+1 || n.Blocked || n.Cause != "503" || n.Err.Error() != unavailable.Error() || e.Waits[i] != (session.Wait{Delay: want, Cause: "503"}) {
 					t.Errorf("%s: note %d is %+v", tt.name, i, n)
 				}
 			}
@@ -116,7 +116,7 @@ func TestStakeOnlyGrows(t *testing.T) {
 func TestBudgetKnowsTheLastProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, began := engine.NewBudget(engine.RetryRule{}), time.Now()
+		b, began := engine.NewSharedBudget(engine.RetryRule{}), time.Now()
 		if !b.Progress().IsZero() {
 			t.Errorf("progress at %v", b.Progress())
 		}
@@ -134,7 +134,7 @@ func TestBudgetKnowsTheLastProgress(t *testing.T) {
 func TestWaitsThatDoNotRetry(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{}, func(w *world) {
-		w.uplink.Budget = engine.NewBudget(engine.RetryRule{Permanent: func(e *session.Error) bool {
+		w.uplink.Budget = engine.NewSharedBudget(engine.RetryRule{Permanent: func(e *session.Error) bool {
 			e.Offset = 7 // it is a copy
 			return e.Status == 500 && e.Attempts == 1 && len(e.Waits) == 1
 		}})
@@ -171,18 +171,18 @@ func TestFailureHasTheHistory(t *testing.T) {
 	})
 }
 
-// TestGateHoldsUploads checks that a wait at the gate is reported, and that what concerns only one upload neither closes the gate nor
+// TestBreakerBlocksUploads checks that a wait for the breaker is reported, and that what concerns only one upload neither opens it nor
 // waits at it.
-func TestGateHoldsUploads(t *testing.T) {
+func TestBreakerBlocksUploads(t *testing.T) {
 	t.Parallel()
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		held := 0
-		w.uplink.Gate, w.uplink.Budget.Held = &backoff.Gate{Threshold: 2}, func() { held++ }
+		w.uplink.Breaker, w.uplink.Budget.Blocked = &backoff.Breaker{Threshold: 2}, func() { held++ }
 		a, b, c := w.requester(spec).Retry, w.requester(spec).Retry, w.requester(spec).Retry
 		lost := session.Error{Op: session.OpQuery, Status: 404, FromService: true}
 		for range 2 {
-			if err := errors.Join(a.Wait(w.t.Context(), &lost, 0), b.Wait(w.t.Context(), &lost, 0)); err != nil || w.uplink.Gate.Closed() {
-				t.Errorf("lost sessions: %v, gate closed: %v", err, w.uplink.Gate.Closed())
+			if err := errors.Join(a.Wait(w.t.Context(), &lost, 0), b.Wait(w.t.Context(), &lost, 0)); err != nil || w.uplink.Breaker.Open() {
+				t.Errorf("lost sessions: %v, breaker open: %v", err, w.uplink.Breaker.Open())
 			}
 		}
 		began, done := time.Now(), make(chan time.Duration)
@@ -196,20 +196,20 @@ func TestGateHoldsUploads(t *testing.T) {
 		}
 		first := <-done
 		synctest.Wait()
-		if !w.uplink.Gate.Closed() || held != 1 || first != time.Second {
-			t.Errorf("after %v: closed %v, %d uploads are held", first, w.uplink.Gate.Closed(), held)
+		if !w.uplink.Breaker.Open() || held != 1 || first != time.Second {
+			t.Errorf("after %v: open %v, %d uploads are held", first, w.uplink.Breaker.Open(), held)
 		}
 		last := w.notes[len(w.notes)-1]
-		if last.Kind != engine.Waiting || !last.Held || last.Cause != "503; another upload is probing" {
+		if last.Kind != engine.Waiting || !last.Blocked || last.Cause != "503; another upload is probing" {
 			t.Errorf("note %+v", last)
 		}
 		if err := c.Wait(w.t.Context(), &lost, 0); err != nil || time.Since(began) != 2*time.Second {
-			t.Errorf("a lost session waits for %v at the gate: %v", time.Since(began), err)
+			t.Errorf("a lost session waits for %v at the breaker: %v", time.Since(began), err)
 		}
 		for _, r := range []*engine.Retry{a, b, c} { // one of them made the probe
 			r.Succeeded()
 		}
-		if second := <-done; second != 2*time.Second || w.uplink.Gate.Closed() {
+		if second := <-done; second != 2*time.Second || w.uplink.Breaker.Open() {
 			t.Errorf("admitted after %v", second)
 		}
 		for _, r := range []*engine.Retry{a, b, c} {

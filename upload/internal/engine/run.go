@@ -164,6 +164,11 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	began := time.Now()
 	reply := r.transmit(ctx, p)
 	took := time.Since(began)
+	// A file continues at once, and nothing else may begin in between. A stream may wait for its source, a failed request
+	// for its retry.
+	if !reply.Open() || reply.Committed < p.To || r.content.Total() < 0 {
+		r.Risk.End()
+	}
 	r.Wire.Handed(p.From, reply.Sent)
 	r.state.Sent = max(r.state.Sent, reply.Sent) // even if no decision follows
 	if err := p.Finish(); err != nil {
@@ -173,7 +178,7 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 		r.Wire.memory.stale.Store(false) // the connection broke because the body ended
 		return reply, err
 	}
-	held, open := reply.Held()
+	held, open := reply.Committed, reply.Open()
 	if !open || held < p.To {
 		r.measurement.again()
 	}
@@ -217,7 +222,7 @@ func (r *Run) transmit(ctx context.Context, p content.Body) session.Reply {
 // checksum is that of the source.
 func (r *Run) query(ctx context.Context) (session.Reply, error) {
 	reply := r.Wire.Query(ctx, r.current.uri)
-	if held, open := reply.Held(); !r.state.Adopted || !open || held <= r.state.Sent || held > r.state.Size {
+	if held := reply.Committed; !r.state.Adopted || !reply.Open() || held <= r.state.Sent || held > r.state.Size {
 		return reply, nil
 	}
 	verdict, err := r.content.Compare(ctx, prefix(reply), true)
@@ -272,7 +277,7 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 	if reopened || action.Step == session.Done || r.state.Committed > before.Committed {
 		r.Wire.Retry.Succeeded()
 	}
-	if _, open := reply.Held(); !open || action.Step == session.Fail {
+	if !reply.Open() || action.Step == session.Fail {
 		return action, nil
 	}
 	if reply.Op == session.OpQuery && r.current.cut.Len() > 0 {
@@ -360,8 +365,8 @@ func (r *Run) AskStored(ctx context.Context, timeout time.Duration) (ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	reply := r.Wire.Query(ctx, r.current.uri)
-	held, open := reply.Held()
-	if !open || held <= committed || held > sent {
+	held := reply.Committed
+	if !reply.Open() || held <= committed || held > sent {
 		return false // the next call asks again
 	}
 	r.Wire.Pos.Committed.Store(held)

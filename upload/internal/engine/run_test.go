@@ -16,11 +16,13 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // scene is a run, and what happens to it.
@@ -29,7 +31,6 @@ type scene struct {
 	size    int64
 	stream  bool          // the source is a stream with windows of 512 KiB
 	chunk   int64         // maximum size of a request; 0 means no limit
-	commit  time.Duration // see Uplink.CommitTime
 	rate    int64         // of the link; 0 means no limit
 	earlier time.Duration // age of an object with the same bytes; 0 if there is none
 	known   bool          // its generation is the precondition, or that there is none
@@ -59,14 +60,13 @@ func TestRun(t *testing.T) {
 	ended := func(last faults.Action) []faults.Fault { // the session ends, whatever becomes of the last request
 		return append(on(finalize, last), on(query, status(410), status(410))...)
 	}
-	sum, unconfirmed := chunk.Update(0, data(2*q+5)), errors.New("not yet")
+	sum, unconfirmed := checksum.Update(0, data(2*q+5)), errors.New("not yet")
 	for _, tt := range []scene{
 		{name: "a long request and the tail", size: 3*q + 5, log: "start 200 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
 		{name: "a tail of 256 KiB", size: 2 * q, log: "start 200 send; put 0-q 308 q send; finalize q-2q 200 done"},
 		{name: "no long request", size: 5, log: "start 200 send; finalize 0-5 200 done"},
 		{name: "nothing", log: "start 200 send; finalize 200 done"},
 		{name: "chunks", size: 3*q + 5, chunk: 2 * q, log: sent + "; put 2q-3q 308 3q send; finalize 3q-3q+5 200 done"},
-		{name: "the size that CommitTime allows at the rate of the link", size: 6 * q, commit: 4500 * time.Millisecond, rate: q, log: "start 200 send; put 0-q 308 q send; put q-5q 308 5q send; finalize 5q-6q 200 done"},
 
 		{name: "the start fails", size: q + 5, faults: on(start, status(503), status(503)), log: "start 503 begin; wait 1s; start 503 begin; wait 2s; " + small},
 		{name: "data is refused", size: q + 5, faults: on(put, status(503)), log: "start 200 send; put 0-q 503 query; wait 1s; query 308 send; put 0-q 308 q send; finalize q-q+5 200 done"},
@@ -136,7 +136,7 @@ func (w *world) play(tt scene) {
 	}
 	var src content.Source = file(ours)
 	if tt.stream {
-		stream, err := source.NewStream(bytes.NewReader(ours), new(chunk.Memory), int(2*q))
+		stream, err := source.NewStream(bytes.NewReader(ours), new(stream.Memory), int(2*q))
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func (w *world) play(tt scene) {
 	if tt.between != nil {
 		w.onWait = func() { w.insert(tt.between) }
 	}
-	w.uplink.ChunkSize, w.uplink.CommitTime = tt.chunk, tt.commit
+	w.uplink.ChunkSize = tt.chunk
 	r := w.run(s, src, engine.TransferOptions{Expect: tt.expect})
 	began := time.Now()
 	o, err := r.Drive(w.t.Context())
@@ -189,14 +189,14 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 		retries int
 		err     error
 	}{
-		{"progress, one retry", once, engine.RetryRule{Tries: 1}, 8, nil},
+		{"progress, one retry", once, engine.RetryRule{Retries: 1}, 8, nil},
 		{"progress, one second", once, engine.RetryRule{Time: time.Second}, 8, nil},
-		{"queries are answered", always(faults.OpPut, status(503)), engine.RetryRule{Tries: 3}, 3, session.ErrRetriesExhausted},
+		{"queries are answered", always(faults.OpPut, status(503)), engine.RetryRule{Retries: 3}, 3, session.ErrRetriesExhausted},
 		{"queries are answered, a minute", always(faults.OpPut, status(503)), engine.RetryRule{Time: time.Minute}, 5, session.ErrRetriesExhausted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, fakegcs.Options{Faults: tt.faults, NoMD5: true}, func(w *world) {
-				w.uplink.ChunkSize, w.uplink.Budget = q, engine.NewBudget(tt.rule)
+				w.uplink.ChunkSize, w.uplink.Budget = q, engine.NewSharedBudget(tt.rule)
 				r := w.run(spec, file(data(8*q+5)), engine.TransferOptions{})
 				if _, err := r.Drive(w.t.Context()); !errors.Is(err, tt.err) || r.Wire.Retry.Retries != tt.retries {
 					t.Errorf("%d retries, %v, want %d\n%v", r.Wire.Retry.Retries, err, tt.retries, w)
@@ -210,16 +210,16 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	}
 }
 
-// TestWhatOpensTheGate checks that a session which opens after a failure is a success of the service, for other uploads, and that an answered query
+// TestWhatClosesTheBreaker checks that a session which opens after a failure is a success of the service, for other uploads, and that an answered query
 // is not: both are possible while data is refused.
-func TestWhatOpensTheGate(t *testing.T) {
+func TestWhatClosesTheBreaker(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		fails faults.Op     // of the run, at once
 		opens time.Duration // for another upload, whose own wait ends after 1.5 s
 	}{{faults.OpStart, 1500 * time.Millisecond}, {faults.OpPut, 11 * time.Second}} {
 		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-			w.uplink.Gate = &backoff.Gate{Threshold: 2}
+			w.uplink.Breaker = &backoff.Breaker{Threshold: 2}
 			w.add(append(on(tt.fails, status(503)), on(faults.OpPut, faults.Action{Effect: faults.EffectDelay, For: 10 * time.Second})...)...)
 			opened := make(chan time.Duration)
 			began := time.Now()
@@ -453,6 +453,24 @@ func TestRunWaitsForItsRisk(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunKeepsItsRisk checks that nothing else begins between two requests of a file.
+func TestRunKeepsItsRisk(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second}, func(w *world) {
+		w.uplink.ChunkSize, w.uplink.AtRisk = q, new(atrisk.Bound)
+		_ = w.uplink.AtRisk.Insert(atrisk.Least - mib).Take(w.t.Context())
+		next := make(chan time.Time)
+		time.AfterFunc(1500*time.Millisecond, func() { // during the first request with data
+			_ = w.uplink.AtRisk.Session().Take(w.t.Context())
+			next <- time.Now()
+		})
+		_, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(w.t.Context())
+		if ended := time.Now(); err != nil || !(<-next).Equal(ended) {
+			t.Errorf("another session began before this one ended: %v", err)
+		}
+	})
 }
 
 // TestChangedSource checks that a source which fails ends the run with its error.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"time"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/netconn"
 )
@@ -25,7 +26,7 @@ func (q *Requester) Send(ctx context.Context, op session.Op, from int64, body io
 // conversation decides what follows.
 func (q *Requester) exchange(ctx context.Context, x exchange) session.Reply {
 	u := q.uplink
-	x.client = q.client()
+	ctx, x.client = q.client(ctx)
 	if x.body != nil {
 		paused, err := u.Limit.unpaused(ctx)
 		if err != nil {
@@ -63,11 +64,11 @@ func (q *Requester) exchange(ctx context.Context, x exchange) session.Reply {
 	}
 	began := time.Now()
 	r := q.describe(watched, x)
-	if u.Replied != nil && x.body == nil && r.Answers() {
+	if u.Replied != nil && x.body == nil && decide.Answers(&r) {
 		u.Replied(time.Since(began))
 	}
 	r.Reached = u.Budget.Reached.Load()
-	if !r.Reached && r.Answered() {
+	if !r.Reached && decide.Answered(&r) {
 		u.Budget.Reached.Store(true)
 	}
 	q.answered(r)

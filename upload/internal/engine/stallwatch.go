@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/lend"
 	"gcsup/session"
 )
 
@@ -91,7 +91,7 @@ type watchedBody struct {
 	interrupt func()
 }
 
-// Interrupt implements [session.Interrupter].
+// Interrupt ends a Read that waits, see [session.Client.Put].
 func (b *watchedBody) Interrupt() { b.interrupt() }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
@@ -101,10 +101,10 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Lend implements [chunk.Lender].
+// Lend implements [lend.Reader].
 func (b *watchedBody) Lend(max int) ([]byte, error) {
 	b.w.beginRead()
-	p, err := chunk.Lend(b.r, max)
+	p, err := lend.Bytes(b.r, max)
 	b.w.endRead(len(p))
 	return p, err
 }

@@ -15,16 +15,14 @@ import (
 type Uplink struct {
 	Client  *session.Client
 	Policy  backoff.Policy
-	Gate    *backoff.Gate
-	Budget  *Budget
+	Breaker *backoff.Breaker
+	Budget  *SharedBudget
 	Limit   *RateShare                        // nil if there is no limit
 	AtRisk  *atrisk.Bound                     // nil if the bytes at risk have no bound
 	Rate    func(bucket string) *backoff.Rate // of the requests that change objects; nil if they are not paced
 	Replied func(time.Duration)               // called after a request without object data was answered; may be nil
 
-	ChunkSize    int64         // maximum size of a request; 0 means no limit
-	CommitBytes  int64         // after which a durable offset is requested, or 0
-	CommitTime   time.Duration // the same
+	ChunkSize    int64 // maximum size of a request; 0 means no limit
 	StallTimeout time.Duration
 	StallRate    int64
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/decide"
 	"gcsup/session"
 )
 
@@ -19,7 +21,7 @@ func VerifyObject(o *session.Object, spec session.Spec, size int64, crc32c uint3
 		return nil, fmt.Errorf("the object at the destination (generation %d) has %d bytes, the source %d", o.Generation, o.Size, size)
 	case o.HasCRC32C && o.CRC32C != crc32c:
 		return nil, fmt.Errorf("the object at the destination (generation %d) has crc32c %s, the source %s",
-			o.Generation, chunk.EncodeCRC32C(o.CRC32C), chunk.EncodeCRC32C(crc32c))
+			o.Generation, checksum.Encode(o.CRC32C), checksum.Encode(crc32c))
 	case spec.MD5 != nil && o.MD5 != nil && !bytes.Equal(o.MD5, spec.MD5):
 		return nil, fmt.Errorf("the object at the destination (generation %d) has MD5 %x, expected is %x", o.Generation, o.MD5, spec.MD5)
 	case o.Bucket != "" && o.Bucket != spec.Bucket || o.Name != "" && o.Name != spec.Object:
@@ -39,7 +41,7 @@ func (q *Requester) Confirm(ctx context.Context, made *session.Object) (o *sessi
 	if made.HasCRC32C {
 		return made, nil
 	}
-	a, err := q.Ask(ctx, session.Request{}, q.Stat)
+	a, err := q.Ask(ctx, decide.Request{}, q.Stat)
 	switch now := a.Object; {
 	case err != nil:
 		return made, fmt.Errorf("the service did not report the CRC32C of the object, which cannot be read: %w", err)

@@ -11,6 +11,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -18,7 +19,7 @@ import (
 // TestVerifyObject checks what an object must have to be that of the source.
 func TestVerifyObject(t *testing.T) {
 	t.Parallel()
-	sum := chunk.Update(0, data(5))
+	sum := checksum.Update(0, data(5))
 	other := spec
 	other.MD5 = []byte("1234567890123456")
 	for _, tt := range []struct {
@@ -34,7 +35,7 @@ func TestVerifyObject(t *testing.T) {
 		{"the MD5", session.Object{Size: 5, MD5: other.MD5}, other, ""},
 		{"no MD5", session.Object{Size: 5}, other, ""},
 		{"another size", session.Object{Size: 6, Generation: 7}, spec, "the object at the destination (generation 7) has 6 bytes, the source 5"},
-		{"another checksum", session.Object{Size: 5, HasCRC32C: true, Generation: 7}, spec, "the object at the destination (generation 7) has crc32c AAAAAA==, the source " + chunk.EncodeCRC32C(sum)},
+		{"another checksum", session.Object{Size: 5, HasCRC32C: true, Generation: 7}, spec, "the object at the destination (generation 7) has crc32c AAAAAA==, the source " + checksum.Encode(sum)},
 		{"another MD5", session.Object{Size: 5, MD5: []byte("x"), Generation: 7}, other, "the object at the destination (generation 7) has MD5 78, expected is 31323334353637383930313233343536"},
 		{"another bucket", session.Object{Size: 5, Bucket: "b", Name: "obj"}, spec, "the session made gs://b/obj"},
 		{"another name", session.Object{Size: 5, Bucket: "bkt", Name: "o"}, spec, "the session made gs://bkt/o"},

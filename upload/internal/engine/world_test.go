@@ -19,7 +19,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/checksum"
+	"gcsup/internal/cloudtest"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
@@ -58,37 +59,24 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		opts.NoIdempotencyTokens = true
-		srv, err := fakegcs.New(&opts)
-		if err == nil {
-			err = srv.CreateBucket(fakegcs.Bucket{Name: "bkt"})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv, transport, stop := cloudtest.Serve(t, &opts)
+		defer stop()
 		w := &world{t: t, srv: srv, record: engine.Unrecorded{}}
-		listener, dial := memnet.Listen()
-		hs := &http.Server{Handler: srv}
-		go hs.Serve(listener)
-		transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := transport.DialContext
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			w.dials.Add(1)
 			conn, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
 			return netconn.New(conn), nil // which sends bodies from their memory
-		}}
-		defer func() {
-			transport.CloseIdleConnections()
-			_ = srv.Close()
-			_ = hs.Close()
-			time.Sleep(time.Second) // net/http waits half a second before it closes a connection that it cuts
-		}()
+		}
 		client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.uplink = &engine.Uplink{
-			Client: client, Policy: backoff.Policy{Jitter: backoff.NoJitter}, Budget: engine.NewBudget(engine.RetryRule{}),
+			Client: client, Policy: backoff.Policy{Jitter: backoff.NoJitter}, Budget: engine.NewSharedBudget(engine.RetryRule{}),
 			StallTimeout: 2 * time.Minute, StallRate: 64 << 10, Notes: w, Tally: new(engine.Tally),
 		}
 		f(w)
@@ -151,7 +139,7 @@ func status(code int) faults.Action {
 // insert makes the object as another client does.
 func (w *world) insert(data []byte) *session.Object {
 	w.t.Helper()
-	r := w.uplink.Client.Insert(w.t.Context(), spec, int64(len(data)), chunk.Update(0, data), bytes.NewReader(data))
+	r := w.uplink.Client.Insert(w.t.Context(), spec, int64(len(data)), checksum.Update(0, data), bytes.NewReader(data))
 	if r.Object == nil {
 		w.t.Fatalf("the other client: %+v", r)
 	}
@@ -209,19 +197,19 @@ func (w *world) Exchange(x *engine.Exchange) {
 	defer w.mu.Unlock()
 	w.exchanges = append(w.exchanges, x)
 	text := string(x.Reply.Op)
-	if x.Reply.Lost() { // the buffers of the connection have some of the bytes
+	if x.Reply.Status == 0 { // the buffers of the connection have some of the bytes
 		text += " lost"
 	} else {
 		if x.Sent > 0 {
 			text += " " + at(x.Offset) + "-" + at(x.Offset+x.Sent)
 		}
 		text += fmt.Sprint(" ", x.Reply.Status)
-		if held, open := x.Reply.Held(); open && held >= 0 {
+		if held := x.Reply.Committed; x.Reply.Open() && held >= 0 {
 			text += " " + at(held)
 		}
 	}
 	if x.Next != nil {
-		text += " " + x.Next.Step.String()
+		text += " " + string(x.Next.Step)
 	}
 	w.log = append(w.log, text)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// body is the body of a request that lends its memory, see [gcsup/chunk.Lender]. If Lend
+// body is the body of a request that lends its memory, see [gcsup/internal/lend.Reader]. If Lend
 // succeeds, Return must be called.
 type body interface {
 	io.Reader

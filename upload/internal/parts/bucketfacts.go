@@ -8,8 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
-	"gcsup/session/bucket"
 	"gcsup/upload/internal/engine"
 )
 
@@ -41,7 +42,7 @@ func (t *Buckets) of(bucket, userProject string) *bucketFacts {
 }
 
 // needed are the permissions that temporary objects need.
-var needed = []string{session.PermissionDelete, session.PermissionCreate}
+var needed = []string{bucket.PermissionDelete, bucket.PermissionCreate}
 
 // lacking returns the first of the needed permissions that the caller does not have, or "".
 func lacking(granted []string) string {
@@ -55,7 +56,7 @@ func lacking(granted []string) string {
 
 // inquire makes a request about a bucket. A refusal is no answer: the error is then nil, and refused is not.
 func inquire(ctx context.Context, x *engine.Requester, op session.Op, do func(context.Context, *session.Client) session.Reply) (refused *session.Error, err error) {
-	_, err = x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
+	_, err = x.Ask(ctx, decide.Request{Optional: true}, func(ctx context.Context) session.Reply { return x.Plain(ctx, op, do) })
 	if engine.Refusal(err) {
 		refused, _ = errors.AsType[*session.Error](err)
 		return refused, nil
@@ -78,11 +79,11 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Requester, needAll bool
 		refused, err := inquire(ctx, x, op, do)
 		if refused != nil {
 			strange = strange || !refused.FromService
-			f.missing = f.missing || op == session.OpBucket && refused.FromService && errors.Is(refused, session.ErrNotFound)
+			f.missing = f.missing || op == bucket.OpConfig && refused.FromService && errors.Is(refused, session.ErrNotFound)
 		}
 		return refused == nil && err == nil, err
 	}
-	_, err = answered(session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	_, err = answered(bucket.OpConfig, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		f.config, r = bucket.ReadConfig(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
@@ -91,7 +92,7 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Requester, needAll bool
 		return err
 	}
 	var may []string
-	f.asked, err = answered(session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	f.asked, err = answered(bucket.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, needed...)
 		return r
 	})
@@ -103,7 +104,7 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Requester, needAll bool
 	if f.config == nil {
 		return nil // reading the notifications needs the same permission
 	}
-	f.listed, err = answered(session.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
+	f.listed, err = answered(bucket.OpNotifications, func(ctx context.Context, c *session.Client) (r session.Reply) {
 		f.notices, r = bucket.Notifications(ctx, c, x.Spec.Bucket, x.Spec.UserProject)
 		return r
 	})
@@ -121,7 +122,7 @@ func (f *bucketFacts) place(ctx context.Context, x *engine.Requester) (folder, l
 		grants, known := f.folders[folder]
 		if !known {
 			var may []string
-			refused, err := inquire(ctx, x, session.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
+			refused, err := inquire(ctx, x, bucket.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
 				may, r = bucket.FolderPermissions(ctx, c, x.Spec.Bucket, folder, x.Spec.UserProject, needed...)
 				return r
 			})
@@ -151,7 +152,7 @@ func (f *bucketFacts) hierarchical(ctx context.Context, x *engine.Requester) (bo
 	}
 	if f.layout == nil {
 		var is bool
-		refused, err := inquire(ctx, x, session.OpBucket, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		refused, err := inquire(ctx, x, bucket.OpConfig, func(ctx context.Context, c *session.Client) (r session.Reply) {
 			is, r = bucket.Hierarchical(ctx, c, x.Spec.Bucket, x.Spec.Object, x.Spec.UserProject)
 			return r
 		})
@@ -171,7 +172,7 @@ func (f *bucketFacts) forbidden(lacks string) string {
 		return "the bucket has a retention policy, and temporary objects could not be deleted"
 	case f.config != nil && f.config.DefaultEventBasedHold:
 		return "the bucket holds new objects, and temporary objects could not be deleted"
-	case lacks == session.PermissionDelete:
+	case lacks == bucket.PermissionDelete:
 		return "the permission " + lacks + " is missing, and temporary objects could not be deleted"
 	case lacks != "":
 		return "the permission " + lacks + " is missing, and temporary objects could not be made"

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/checksum"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -16,11 +18,11 @@ type composer struct{ file *dividedFile }
 
 // span is a temporary object: of one part, or composed from several.
 type span struct {
-	session.Component
+	bucket.Component
 	size   int64
 	crc32c uint32
-	parts  int64               // how many it was composed from, as in Object.ComponentCount
-	from   []session.Component // nil if it is a part
+	parts  int64              // how many it was composed from, as in Object.ComponentCount
+	from   []bucket.Component // nil if it is a part
 }
 
 // begin does nothing: each part has its own session, which its record saves.
@@ -40,7 +42,7 @@ func (c *composer) join(ctx context.Context) (*session.Object, error) {
 func (c *composer) spans() (level []span) {
 	for _, p := range c.file.parts {
 		s := p.state()
-		level = append(level, span{session.Component{Name: c.file.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
+		level = append(level, span{bucket.Component{Name: c.file.partName(p.i), Generation: s.Generation}, p.rng.Len(), s.CRC32C, 1, nil})
 	}
 	return level
 }
@@ -49,7 +51,7 @@ func (c *composer) spans() (level []span) {
 func composed(name string, spans []span) (g span) {
 	g.Name = name
 	for _, s := range spans {
-		g.crc32c = chunk.Combine(g.crc32c, s.crc32c, s.size)
+		g.crc32c = checksum.Combine(g.crc32c, s.crc32c, s.size)
 		g.size, g.parts = g.size+s.size, g.parts+s.parts
 		g.from = append(g.from, s.Component)
 	}
@@ -60,9 +62,9 @@ func composed(name string, spans []span) (g span) {
 // compose the rest.
 func (c *composer) reduce(f func(span) (span, error)) (level []span, err error) {
 	level = c.spans()
-	for depth := 1; len(level) > session.ComposeMax; depth++ {
+	for depth := 1; len(level) > bucket.ComposeMax; depth++ {
 		var above []span
-		for spans := range slices.Chunk(level, session.ComposeMax) {
+		for spans := range slices.Chunk(level, bucket.ComposeMax) {
 			s, err := f(composed(fmt.Sprintf("%sc%d-%04d", c.file.common().Prefix, depth, len(above)), spans))
 			if err != nil {
 				return nil, err
@@ -84,7 +86,7 @@ func (s *span) matches(o *session.Object) bool {
 func (c *composer) composeTemporary(ctx context.Context, g span) (span, error) {
 	spec := c.file.temporary(g.Name)
 	by := &joining{
-		file: c.file, spec: spec, state: session.JoinState{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
+		file: c.file, spec: spec, state: decide.Join{Temporary: true}, made: g.matches, inspect: c.inspect, size: g.size, crc32c: g.crc32c,
 		join: func(ctx context.Context) session.Reply {
 			return compose(ctx, c.file.Wire.To(spec), g, false)
 		},
@@ -104,7 +106,7 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 	g := composed(spec.Object, level)
 	pinned := spec.IfGenerationMatch != nil
 	by := &joining{
-		file: c.file, spec: spec, state: session.JoinState{Seen: c.file.common().Seen, Pinned: pinned, MayExist: c.file.common().Joining},
+		file: c.file, spec: spec, state: decide.Join{Seen: c.file.common().Seen, Pinned: pinned, MayExist: c.file.common().Joining},
 		made: c.file.made, inspect: c.inspect, size: c.file.size, crc32c: g.crc32c,
 		join: func(ctx context.Context) session.Reply {
 			if !pinned {
@@ -118,8 +120,8 @@ func (c *composer) composeLast(ctx context.Context, level []span) (*session.Obje
 
 // compose makes the object of x from those of g.
 func compose(ctx context.Context, x *engine.Requester, g span, deleteSources bool) session.Reply {
-	return x.Plain(ctx, session.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
-		return c.Compose(ctx, x.Spec, g.from, g.crc32c, deleteSources)
+	return x.Plain(ctx, bucket.OpCompose, func(ctx context.Context, c *session.Client) session.Reply {
+		return bucket.Compose(ctx, c, x.Spec, g.from, g.crc32c, deleteSources)
 	})
 }
 
@@ -130,7 +132,7 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 	var gone []*filePart
 	for _, p := range c.file.parts {
 		generation := p.state().Generation
-		a, err := c.file.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+		a, err := c.file.Wire.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply {
 			r := c.file.Wire.To(p.Spec).Stat(ctx)
 			r.Differs = r.Object != nil && r.Object.Generation != generation
 			return r
@@ -138,7 +140,7 @@ func (c *composer) inspect(ctx context.Context) (err error) {
 		switch {
 		case err != nil:
 			return err
-		case a.Step == session.Absent:
+		case a.Step == decide.Absent:
 			gone = append(gone, p)
 		case a.Object.Generation != generation:
 			return fmt.Errorf("%w: another client wrote %s", session.ErrUnexpectedData, p.Spec.URL())

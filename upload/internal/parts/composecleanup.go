@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -37,7 +39,7 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 
 // remove deletes the temporary object of a part. If the part is not finished, it cancels the
 // session, which may have made the object although that is not recorded. The name of the object has
-// a random part, so that no other upload writes it. known is as in [session.Request].
+// a random part, so that no other upload writes it. known is as in [decide.Request].
 func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *leftovers) {
 	s := p.state()
 	defer p.Retry.Close()
@@ -48,12 +50,12 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 	if !s.Finished() {
 		var made *session.Object
 		if !s.URI.IsZero() {
-			a, err := p.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply { return p.Cancel(ctx, s.URI) })
+			a, err := p.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply { return p.Cancel(ctx, s.URI) })
 			left.add(err)
 			made = a.Object
 		}
 		if made == nil {
-			a, err := p.Ask(ctx, session.Request{}, p.Stat)
+			a, err := p.Ask(ctx, decide.Request{}, p.Stat)
 			left.add(err)
 			made = a.Object
 		}
@@ -106,10 +108,10 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 			return g, nil
 		}
 		x := c.file.Wire.To(c.file.temporary(g.Name))
-		switch a, err := x.Ask(ctx, session.Request{}, x.Stat); {
+		switch a, err := x.Ask(ctx, decide.Request{}, x.Stat); {
 		case err != nil:
 			left.add(err)
-		case a.Step == session.Absent:
+		case a.Step == decide.Absent:
 		case !g.matches(a.Object):
 			left.add(errForeign)
 		default:
@@ -120,16 +122,16 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 }
 
 // delete deletes a generation of the temporary object of x, so that a bucket with versioning does
-// not keep it as a noncurrent version. Each deletion has tries of its own. known is as in
-// [session.Request].
+// not keep it as a noncurrent version. Each deletion has retries of its own. known is as in
+// [decide.Request].
 func (c *composer) delete(ctx context.Context, x *engine.Requester, generation int64, known bool) error {
 	spec := x.Spec
 	spec.IfGenerationMatch = nil
 	own := engine.NewRequester(c.file.Uplink, x.Part, x.Pos).To(spec)
 	defer own.Retry.Close()
-	_, err := own.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
-		return own.Plain(ctx, session.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
-			return c.DeleteGeneration(ctx, spec, generation)
+	_, err := own.Ask(ctx, decide.Request{Known: known}, func(ctx context.Context) session.Reply {
+		return own.Plain(ctx, bucket.OpDelete, func(ctx context.Context, c *session.Client) session.Reply {
+			return bucket.DeleteGeneration(ctx, c, spec, generation)
 		})
 	})
 	return err

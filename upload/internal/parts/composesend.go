@@ -37,7 +37,7 @@ func (c *composer) send(ctx context.Context, p *filePart, slot *connections.Slot
 
 // failed returns the error of a part, with the committed bytes of all parts as its
 // offset. If the service refused data in an open session, it records that in the
-// Token, so that the next call does not send the same data again. If the session of the
+// saved upload, so that the next call does not send the same data again. If the session of the
 // part cannot continue, the next call opens another one, for which a temporary object with
 // other bytes must not exist. The other parts stay as they are.
 func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
@@ -51,7 +51,7 @@ func (c *composer) failed(ctx context.Context, p *filePart, err error) error {
 		c.remove(ctx, p, true, &left)
 	}
 	switch {
-	case !keeps, left.n > 0: // the Token still has the session, whose reply describes the object
+	case !keeps, left.n > 0: // the saved upload still has the session, whose reply describes the object
 	case e.Open:
 		p.record.Rejected(e.Offset)
 	case saved.Dead(e):
@@ -72,7 +72,7 @@ func (p *filePart) resume(t *engine.Transfer, part state.Part) *engine.Run {
 }
 
 // partMade verifies the temporary object of a part and records that the part is finished. It saves
-// the Token if the last save is old.
+// the saved upload if the last save is old.
 func (c *composer) partMade(ctx context.Context, p *filePart, t *engine.Transfer, object *session.Object) error {
 	o, err := t.Verify(ctx, object)
 	if err != nil {

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // Division is what a file in parts is made of.
@@ -22,7 +24,7 @@ type Division struct {
 	Journal *saved.Journal
 	File    *source.File // nil if no bytes are sent
 	Expect  engine.Expectation
-	Memory  *chunk.Memory
+	Memory  *stream.Memory
 	Options Options
 	Link    *connections.Link
 	Began   time.Time // the call
@@ -57,7 +59,7 @@ func (f *dividedFile) part(i int) *filePart {
 	return p
 }
 
-// common returns what the Token describes of all parts together. [saved.Journal.Change]
+// common returns what the saved upload describes of all parts together. [saved.Journal.Change]
 // changes it.
 func (f *dividedFile) common() *state.Parts { return f.Journal.Parts() }
 
@@ -88,7 +90,7 @@ func (f *dividedFile) updatePosition() {
 // crc32c returns the checksum of the whole file, from those of its parts.
 func (f *dividedFile) crc32c() (crc uint32) {
 	for _, p := range f.parts {
-		crc = chunk.Combine(crc, p.state().CRC32C, p.rng.Len())
+		crc = checksum.Combine(crc, p.state().CRC32C, p.rng.Len())
 	}
 	return crc
 }
@@ -99,7 +101,7 @@ func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
 	if f.Journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
-	a, err := f.Wire.Ask(ctx, session.Request{}, f.Wire.Stat)
+	a, err := f.Wire.Ask(ctx, decide.Request{}, f.Wire.Stat)
 	if err != nil || a.Object == nil || !f.made(a.Object) {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func (f *dividedFile) made(o *session.Object) bool {
 	return o.ComponentCount == int64(len(f.parts))
 }
 
-// markOver records in the Token that the upload has ended and only the cleanup is left.
+// markOver records in the saved upload that the upload has ended and only the cleanup is left.
 func (f *dividedFile) markOver(ctx context.Context) {
 	if f.Journal.Saved() {
 		f.Journal.Change(func(p *state.Parts) { p.Over, p.Joining = true, false })

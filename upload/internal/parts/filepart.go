@@ -24,7 +24,7 @@ func (p *filePart) transfer(slot *connections.Slot) *engine.Transfer {
 	return engine.NewTransfer(p.Requester, p.content, p.record, engine.TransferOptions{Moved: slot.Moved, Risk: slot.Risk})
 }
 
-// state returns the state of the part for the Token.
+// state returns the state of the part for the saved upload.
 func (p *filePart) state() state.Part { return p.record.Part() }
 
 // finished reports whether the service has all of the part.
@@ -51,7 +51,7 @@ func (p *filePart) stored() int64 {
 	return p.rng.Len() - p.resumed
 }
 
-// finish records that the service has all of the part. done is its state for the Token.
+// finish records that the service has all of the part. done is its state for the saved upload.
 func (p *filePart) finish(done state.Part) {
 	p.record.Change(func(s *state.Part) {
 		done.Restarts = s.Restarts

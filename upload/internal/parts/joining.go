@@ -3,6 +3,7 @@ package parts
 import (
 	"context"
 
+	"gcsup/internal/decide"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -13,7 +14,7 @@ import (
 type joining struct {
 	file    *dividedFile
 	spec    session.Spec // of the object
-	state   session.JoinState
+	state   decide.Join
 	join    func(ctx context.Context) session.Reply
 	made    func(*session.Object) bool      // reports whether an object is that of the parts
 	inspect func(ctx context.Context) error // returns errPartMissing if the service does not have all parts, and resets the others
@@ -42,7 +43,7 @@ func (c *joining) Perform(ctx context.Context, a session.Action) (session.Reply,
 }
 
 func (c *joining) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
-	c.state, a = session.DecideJoin(c.state, r)
+	c.state, a = c.state.Decide(r)
 	if !c.state.MayExist && !c.state.Temporary {
 		c.file.forgetJoin()
 	}
@@ -75,7 +76,7 @@ func (f *dividedFile) Settle(ctx context.Context) (*session.Object, error) {
 	}
 	c := &joining{
 		file: f, spec: f.Wire.Spec, made: f.made,
-		state: session.JoinState{Seen: f.common().Seen, MayExist: true, Unconditional: true}, // so that it ends if the destination has not changed
+		state: decide.Join{Seen: f.common().Seen, MayExist: true, Unconditional: true}, // so that it ends if the destination has not changed
 	}
 	a, err := f.Wire.Converse(ctx, c, session.Action{Step: session.Check})
 	return a.Object, c.failed(a, err)

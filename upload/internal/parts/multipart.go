@@ -9,21 +9,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gcsup/internal/decide"
 	"gcsup/internal/grace"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 )
 
-// multipart is the joiner for upload.ByMultipart. It sends the parts of a file as those of one multipart
+// multipartUpload is the joiner for upload.ByMultipart. It sends the parts of a file as those of one multipart
 // upload of the XML API. It makes no temporary objects that must be deleted.
-type multipart struct {
+type multipartUpload struct {
 	file      *dividedFile
-	fresh     bool                         // the upload was just started: it is not saved, and no part was sent
-	completed bool                         // the reply to a completion had the object, so that the upload no longer exists
-	held      map[int]session.UploadedPart // the parts that the service had when it was asked, by number
-	hashFirst atomic.Bool                  // a reply did not have the checksum of its part: later requests have it, so that the service checks it
+	fresh     bool                   // the upload was just started: it is not saved, and no part was sent
+	completed bool                   // the reply to a completion had the object, so that the upload no longer exists
+	held      map[int]multipart.Part // the parts that the service had when it was asked, by number
+	hashFirst atomic.Bool            // a reply did not have the checksum of its part: later requests have it, so that the service checks it
 }
 
 // errUploadGone means that the service no longer has the multipart upload.
@@ -33,12 +35,12 @@ var errUploadGone = fmt.Errorf("%w: the multipart upload no longer exists", errP
 // aborts the upload, because no later call could.
 func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Requester) (session.URI, error) {
 	var uri session.URI
-	_, err := x.Ask(ctx, session.Request{Optional: true}, func(ctx context.Context) session.Reply {
+	_, err := x.Ask(ctx, decide.Request{Optional: true}, func(ctx context.Context) session.Reply {
 		// Wait for the reply even if the upload is canceled: only the reply has the ID
 		// with which the multipart upload can be aborted.
 		longer, cancel := saved.Outliving(ctx, grace.Requests)
 		defer cancel()
-		r := x.Plain(longer, session.OpMultipartStart, func(ctx context.Context, c *session.Client) session.Reply { return c.StartMultipart(ctx, x.Spec) })
+		r := x.Plain(longer, multipart.OpStart, func(ctx context.Context, c *session.Client) session.Reply { return multipart.Start(ctx, c, x.Spec) })
 		uri = r.URI
 		return r
 	})
@@ -58,10 +60,12 @@ func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Requester, ur
 	}
 }
 
-// abortMultipart aborts a multipart upload to the object of x. known is as in [session.Request].
+// abortMultipart aborts a multipart upload to the object of x. known is as in [decide.Request].
 func abortMultipart(ctx context.Context, x *engine.Requester, uri session.URI, known bool) error {
-	_, err := x.Ask(ctx, session.Request{Known: known}, func(ctx context.Context) session.Reply {
-		return x.Plain(ctx, session.OpAbort, func(ctx context.Context, c *session.Client) session.Reply { return c.AbortMultipart(ctx, x.Spec, uri) })
+	_, err := x.Ask(ctx, decide.Request{Known: known}, func(ctx context.Context) session.Reply {
+		return x.Plain(ctx, multipart.OpAbort, func(ctx context.Context, c *session.Client) session.Reply {
+			return multipart.Abort(ctx, c, x.Spec, uri)
+		})
 	})
 	if err != nil {
 		err = fmt.Errorf("the multipart upload to %s is not removed: %w", x.Spec.URL(), err)
@@ -71,7 +75,7 @@ func abortMultipart(ctx context.Context, x *engine.Requester, uri session.URI, k
 
 // begin asks which parts the service has. If the upload no longer exists, begin returns the
 // object that it made, or starts another upload. It saves an upload that was just started.
-func (m *multipart) begin(ctx context.Context) (made *session.Object, err error) {
+func (m *multipartUpload) begin(ctx context.Context) (made *session.Object, err error) {
 	if !m.fresh {
 		switch err := m.inspect(ctx); {
 		case err == errPartMissing:
@@ -95,23 +99,23 @@ func (m *multipart) begin(ctx context.Context) (made *session.Object, err error)
 		m.file.Journal.Change(func(p *state.Parts) { p.Upload, p.Joining = uri, false })
 	}
 	m.fresh = false
-	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier Token: it does not name this upload
+	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier saved upload: it does not name this upload
 		abortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
 	}
 	return nil, err
 }
 
 // matches reports whether held has the size and the ETag of the part that was sent.
-func (p *filePart) matches(held session.UploadedPart) bool {
+func (p *filePart) matches(held multipart.Part) bool {
 	return held.Size == p.rng.Len() && strings.Trim(held.ETag, `"`) == strings.Trim(p.state().ETag, `"`)
 }
 
 // join checks that the service has the parts that were sent, and completes the upload.
-func (m *multipart) join(ctx context.Context) (*session.Object, error) {
+func (m *multipartUpload) join(ctx context.Context) (*session.Object, error) {
 	if err := m.inspect(ctx); err != nil {
 		return nil, err
 	}
-	var parts []session.UploadedPart
+	var parts []multipart.Part
 	for _, p := range m.file.parts {
 		parts = append(parts, m.held[p.i+1])
 	}
@@ -119,11 +123,11 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.file, spec: m.file.Wire.Spec, state: session.JoinState{Seen: m.file.common().Seen, Unconditional: true, MayExist: m.file.common().Joining},
+		file: m.file, spec: m.file.Wire.Spec, state: decide.Join{Seen: m.file.common().Seen, Unconditional: true, MayExist: m.file.common().Joining},
 		made: m.file.made, inspect: m.inspect, size: m.file.size, crc32c: m.file.crc32c(),
 		join: func(ctx context.Context) session.Reply { // the checksums of all parts, with which a later process recognizes the object, are saved
-			r := m.file.Wire.Plain(ctx, session.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
-				return c.CompleteMultipart(ctx, m.file.Wire.Spec, m.file.common().Upload, parts)
+			r := m.file.Wire.Plain(ctx, multipart.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
+				return multipart.Complete(ctx, c, m.file.Wire.Spec, m.file.common().Upload, parts)
 			})
 			m.completed = r.Object != nil
 			return r
@@ -138,7 +142,7 @@ func (m *multipart) join(ctx context.Context) (*session.Object, error) {
 
 // inspect asks which parts the service has, and resets finished ones that it does not have
 // as they were sent. The error is then errPartMissing.
-func (m *multipart) inspect(ctx context.Context) error {
+func (m *multipartUpload) inspect(ctx context.Context) error {
 	held, err := m.list(ctx)
 	if err != nil {
 		return err
@@ -156,17 +160,17 @@ func (m *multipart) inspect(ctx context.Context) error {
 // list returns the parts that the service has, by number. A second answer must confirm that
 // a finished part is missing or differs. The error is errUploadGone if the service does not
 // have the upload.
-func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, error) {
-	held := map[int]session.UploadedPart{}
+func (m *multipartUpload) list(ctx context.Context) (map[int]multipart.Part, error) {
+	held := map[int]multipart.Part{}
 	for after, more := 0, true; more; {
 		var last int
-		a, err := m.file.Wire.Ask(ctx, session.Request{Known: true}, func(ctx context.Context) session.Reply {
+		a, err := m.file.Wire.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply {
 			parts, further, r := listParts(ctx, m.file.Wire, m.file.common().Upload, after)
 			if last, more = after, further; len(parts) > 0 {
 				last = parts[len(parts)-1].Number
 			}
 			// A part that an earlier answer has as it was sent is not missing.
-			maps.DeleteFunc(held, func(n int, had session.UploadedPart) bool { return n > after && !m.sentAs(had) })
+			maps.DeleteFunc(held, func(n int, had multipart.Part) bool { return n > after && !m.sentAs(had) })
 			for _, part := range parts {
 				if _, sent := held[part.Number]; !sent {
 					held[part.Number] = part
@@ -178,7 +182,7 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 		switch {
 		case err != nil:
 			return nil, err
-		case a.Step == session.Absent:
+		case a.Step == decide.Absent:
 			return nil, errUploadGone
 		}
 		after = last
@@ -187,23 +191,23 @@ func (m *multipart) list(ctx context.Context) (map[int]session.UploadedPart, err
 }
 
 // listParts lists the parts of a multipart upload whose numbers are greater than after.
-func listParts(ctx context.Context, x *engine.Requester, uri session.URI, after int) (parts []session.UploadedPart, more bool, _ session.Reply) {
-	r := x.Plain(ctx, session.OpParts, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		parts, more, r = c.ListParts(ctx, x.Spec, uri, after)
+func listParts(ctx context.Context, x *engine.Requester, uri session.URI, after int) (parts []multipart.Part, more bool, _ session.Reply) {
+	r := x.Plain(ctx, multipart.OpList, func(ctx context.Context, c *session.Client) (r session.Reply) {
+		parts, more, r = multipart.List(ctx, c, x.Spec, uri, after)
 		return r
 	})
 	return parts, more, r
 }
 
 // sentAs reports whether a part that the service has is one that was sent.
-func (m *multipart) sentAs(held session.UploadedPart) bool {
+func (m *multipartUpload) sentAs(held multipart.Part) bool {
 	return held.Number <= len(m.file.parts) && m.file.parts[held.Number-1].matches(held)
 }
 
 // agrees reports whether the page of held with the numbers from after+1 to last has every
 // finished part as it was sent, and no other part numbers. more reports that there are
 // further pages.
-func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, more bool) bool {
+func (m *multipartUpload) agrees(held map[int]multipart.Part, after, last int, more bool) bool {
 	for _, p := range m.file.parts[min(after, len(m.file.parts)):] {
 		if more && p.i+1 > last {
 			break
@@ -217,7 +221,7 @@ func (m *multipart) agrees(held map[int]session.UploadedPart, after, last int, m
 
 // describe returns the metadata of the object that was just made. If it cannot be read, describe
 // returns made, which has only what the reply to the completion describes.
-func (m *multipart) describe(ctx context.Context, made *session.Object) *session.Object {
+func (m *multipartUpload) describe(ctx context.Context, made *session.Object) *session.Object {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	if o, err := m.file.Find(ctx); err == nil && o != nil && (o.Generation == made.Generation || made.Generation == 0) {
@@ -231,7 +235,7 @@ const describeTimeout = 30 * time.Second
 
 // clean aborts the upload, unless it was completed. If the object was found at the destination,
 // another upload of the same bytes may have made it.
-func (m *multipart) clean(ctx context.Context, joined bool) error {
+func (m *multipartUpload) clean(ctx context.Context, joined bool) error {
 	if m.completed {
 		return nil
 	}
@@ -239,7 +243,7 @@ func (m *multipart) clean(ctx context.Context, joined bool) error {
 }
 
 // committed requests the list of parts from the service.
-func (m *multipart) committed(ctx context.Context) (engine.Held, error) {
+func (m *multipartUpload) committed(ctx context.Context) (engine.Held, error) {
 	held, err := m.list(ctx)
 	switch {
 	case errors.Is(err, errUploadGone):
@@ -260,7 +264,7 @@ func (m *multipart) committed(ctx context.Context) (engine.Held, error) {
 }
 
 // holds reports whether a resume would not send the part again, because the service has it as held.
-func (m *multipart) holds(ctx context.Context, p *filePart, held session.UploadedPart) (bool, error) {
+func (m *multipartUpload) holds(ctx context.Context, p *filePart, held multipart.Part) (bool, error) {
 	switch {
 	case p.finished():
 		return p.matches(held), nil

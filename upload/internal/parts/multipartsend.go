@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
@@ -15,15 +17,15 @@ import (
 // sending is the conversation that sends one part of a multipart upload.
 type sending struct {
 	*engine.Transfer
-	multipart *multipart
+	multipart *multipartUpload
 	part      *filePart
 	body      *source.Part
 	etag      string // of the part, once the service has it
-	state     session.PartState
+	state     decide.Part
 }
 
 // send sends a part, unless the service has it already from an earlier process.
-func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
+func (m *multipartUpload) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
 	body, err := p.content.Part(ctx, m.file.Memory)
@@ -53,7 +55,7 @@ func (m *multipart) send(ctx context.Context, p *filePart, slot *connections.Slo
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	case err != nil:
 		return err
-	case a.Step == session.Absent:
+	case a.Step == decide.Absent:
 		return errUploadGone
 	}
 	m.has(p, s.etag, body)
@@ -76,12 +78,12 @@ func (s *sending) Perform(ctx context.Context, a session.Action) (session.Reply,
 	reader, finish := s.body.Open()
 	metered := s.Meter(reader)
 	defer metered.Close()
-	r := s.Wire.Send(ctx, session.OpPart, 0, metered, func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
+	r := s.Wire.Send(ctx, multipart.OpPart, 0, metered, func(ctx context.Context, c *session.Client, body io.Reader) (r session.Reply) {
 		upload, number, size := s.multipart.file.common().Upload, s.part.i+1, s.part.rng.Len()
 		if known {
-			s.etag, r = c.PutPart(ctx, s.Wire.Spec, upload, number, size, crc32c, body)
+			s.etag, r = multipart.PutPart(ctx, c, s.Wire.Spec, upload, number, size, crc32c, body)
 		} else {
-			s.etag, r = c.StreamPart(ctx, s.Wire.Spec, upload, number, size, s.body.CRC32C, body)
+			s.etag, r = multipart.StreamPart(ctx, c, s.Wire.Spec, upload, number, size, s.body.CRC32C, body)
 		}
 		return r
 	})
@@ -111,12 +113,12 @@ func (s *sending) query(ctx context.Context) (session.Reply, error) {
 }
 
 func (s *sending) HandleReply(_ context.Context, r session.Reply) (a session.Action, _ error) {
-	s.state, a = session.DecidePart(s.state, r)
+	s.state, a = s.state.Decide(r)
 	return a, nil
 }
 
 // is reports whether held is the part with the bytes of the source, by the MD5 in its ETag.
-func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, error) {
+func (s *sending) is(ctx context.Context, held multipart.Part) (bool, error) {
 	if held.Size != s.part.rng.Len() {
 		return false, nil
 	}
@@ -127,9 +129,9 @@ func (s *sending) is(ctx context.Context, held session.UploadedPart) (bool, erro
 	return same, nil
 }
 
-// has records that the service has a part, whose bytes were all read. The Token is saved in the background, because a
+// has records that the service has a part, whose bytes were all read. The saved upload is saved in the background, because a
 // process that resumes the upload also finds the part in the list of the service.
-func (m *multipart) has(p *filePart, etag string, body *source.Part) {
+func (m *multipartUpload) has(p *filePart, etag string, body *source.Part) {
 	crc32c, _ := body.CRC32C()
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
 	p.content.Committed(p.rng.Len())

@@ -83,7 +83,7 @@ const (
 	tryCompose                  // finds out facts.compose
 )
 
-// choose returns the plan, or the step that finds out what it depends on. The first row that applies counts:
+// choosePlan returns the plan, or the step that finds out what it depends on. The first row that applies counts:
 //
 //	the file is small                                one connection
 //	no way supports the settings of the object       one connection, for these reasons
@@ -98,7 +98,7 @@ const (
 //	a compose may be possible                        try it
 //	a compose is ready                               compose
 //	otherwise                                        one connection, for all reasons
-func choose(f facts) Plan {
+func choosePlan(f facts) Plan {
 	switch {
 	case !f.divisible:
 		return Plan{}

@@ -13,11 +13,11 @@ func allFacts(f func(facts)) {
 		for need := connections.Unmeasured; need <= connections.Several; need++ {
 			for destination := unread; destination <= unreadable; destination++ {
 				for free := none; free <= ready; free++ {
-					for multipart := none; multipart <= ready; multipart++ {
+					for multi := none; multi <= ready; multi++ {
 						for compose := none; compose <= ready; compose++ {
 							f(facts{
 								divisible: divisible, need: need, suffices: "one", destination: destination,
-								free: free, multipart: multipart, compose: compose, refused: Reasons{"refused"},
+								free: free, multipart: multi, compose: compose, refused: Reasons{"refused"},
 							})
 						}
 					}
@@ -27,13 +27,13 @@ func allFacts(f func(facts)) {
 	}
 }
 
-// TestChoose checks the plan for every combination of facts.
-func TestChoose(t *testing.T) {
+// TestChoosePlan tries all combinations of facts.
+func TestChoosePlan(t *testing.T) {
 	t.Parallel()
 	n := 0
 	allFacts(func(f facts) {
 		n++
-		p := choose(f)
+		p := choosePlan(f)
 		ways := f.multipart != none || f.compose != none
 		useful := f.divisible && ways && f.need == connections.Several
 		may := useful && f.destination == readIt
@@ -63,13 +63,13 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChooseEnds follows every upload from its beginning through all outcomes of its steps, and checks that it takes
+// TestChoosePlanEnds follows every upload from its beginning through all outcomes of its steps, and checks that it takes
 // no step twice.
-func TestChooseEnds(t *testing.T) {
+func TestChoosePlanEnds(t *testing.T) {
 	t.Parallel()
 	var follow func(f facts, before []step)
 	follow = func(f facts, before []step) {
-		p := choose(f)
+		p := choosePlan(f)
 		if p.next == planned {
 			return
 		}

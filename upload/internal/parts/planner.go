@@ -7,6 +7,9 @@ import (
 	"errors"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/decide"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/atrisk"
@@ -40,7 +43,7 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 		return none, err
 	}
 	for {
-		plan, err := choose(f), error(nil)
+		plan, err := choosePlan(f), error(nil)
 		switch plan.next {
 		case planned:
 			return plan, nil
@@ -75,7 +78,7 @@ func (p *Planner) facts() (f facts) {
 		}
 	}
 	if p.Multipart {
-		consider(&f.multipart, p.Wire.Spec.NotMultipart())
+		consider(&f.multipart, multipart.Unsupported(p.Wire.Spec))
 	}
 	if p.Compose {
 		consider(&f.compose, notComposed(p.Wire.Spec))
@@ -102,7 +105,7 @@ func (p *Planner) destination(ctx context.Context) (generation int64, is readabl
 	if g := p.Wire.Spec.IfGenerationMatch; g != nil {
 		return *g, readIt, nil
 	}
-	a, err := p.Wire.Ask(ctx, session.Request{Optional: true}, p.Wire.Stat)
+	a, err := p.Wire.Ask(ctx, decide.Request{Optional: true}, p.Wire.Stat)
 	switch {
 	case engine.Refusal(err) && !errors.Is(err, session.ErrCredentials):
 		return 0, unreadable, nil
@@ -112,7 +115,7 @@ func (p *Planner) destination(ctx context.Context) (generation int64, is readabl
 	return generation, readIt, err
 }
 
-// prepareMultipart starts the upload. With InParts, the parts are small enough for one of each connection
+// prepareMultipart starts the upload. Without Options.Auto, the parts are small enough for one of each connection
 // to fit in memory, and in what may be at risk.
 func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (why string, err error) {
 	limit := min(p.Memory.Budget(), atrisk.First) / int64(p.Options.Connections)
@@ -197,7 +200,7 @@ func (p *Planner) prepareComposed(ctx context.Context, chosen *state.Parts, free
 	}
 	if f.config != nil && f.config.SoftDelete > 0 || f.minimum(p.Wire.Spec.StorageClass) > 0 {
 		chosen.DeleteSources = true
-		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+session.ComposeMax-1)/session.ComposeMax)) // one compose
+		chosen.Size = max(chosen.Size, chunk.Ceil((p.Size+bucket.ComposeMax-1)/bucket.ComposeMax)) // one compose
 	}
 	return "", nil
 }

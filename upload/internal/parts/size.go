@@ -2,7 +2,8 @@ package parts
 
 import (
 	"gcsup/chunk"
-	"gcsup/session"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/upload/internal/atrisk"
 )
 
@@ -15,7 +16,7 @@ const (
 	// enough. With several, a slow connection does not delay the end of the upload.
 	perConnection = 4
 
-	// most bounds the parts of a file, and thereby the size of its Token. A multipart
+	// most bounds the parts of a file, and thereby the size of its saved upload. A multipart
 	// upload may have more, see [multipartSize].
 	most = 1024
 
@@ -25,12 +26,12 @@ const (
 
 	// AutoMin is the minimum size of a part with Options.Auto. A file then has enough parts
 	// for the connections of a link that is slow because it loses packets.
-	AutoMin = session.MultipartMinPart
+	AutoMin = multipart.MinPart
 
 	// autoMultipart is the size of the parts of a large file in a multipart upload with
 	// Options.Auto. On a long link, the bytes of a smaller part take less time than its request. All of a
 	// part is at risk: with larger ones, fewer connections may begin before the first commits.
-	autoMultipart = session.MultipartMinPart
+	autoMultipart = multipart.MinPart
 
 	// autoParts is how many parts Options.Auto makes of a large file. A multipart upload may
 	// have more, see [multipartSize].
@@ -55,7 +56,7 @@ func (o Options) risky(size int64) bool {
 	if !o.Auto {
 		connections = o.Connections
 	}
-	return max(int64(connections)*session.MultipartMinPart, size/session.MultipartMaxParts) > atrisk.Least
+	return max(int64(connections)*multipart.MinPart, size/multipart.MaxParts) > atrisk.Least
 }
 
 // Size returns the size of the parts of a file of size bytes: a multiple of
@@ -68,7 +69,7 @@ func (o Options) Size(size int64) int64 {
 	part := max((size+n-1)/n, o.Min, 1)
 	if o.Auto {
 		// Make parts that one compose can join, unless they would be very large.
-		part = max(size/autoParts, min(size/session.ComposeMax, large), o.Min)
+		part = max(size/autoParts, min(size/bucket.ComposeMax, large), o.Min)
 	}
 	if part = chunk.Ceil(part); part >= size {
 		return 0
@@ -83,5 +84,5 @@ func multipartSize(size, want, limit int64) int64 {
 	if limit > 0 {
 		want = min(want, chunk.Floor(limit))
 	}
-	return max(min(want, session.MultipartMaxPart), session.MultipartMinPart, chunk.Ceil((size+session.MultipartMaxParts-1)/session.MultipartMaxParts))
+	return max(min(want, multipart.MaxPart), multipart.MinPart, chunk.Ceil((size+multipart.MaxParts-1)/multipart.MaxParts))
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
-	"gcsup/session"
+	"gcsup/internal/multipart"
 	"gcsup/upload/internal/connections"
 )
 
@@ -24,12 +24,12 @@ func TestAutoSizes(t *testing.T) {
 		{50_000 * mib, chunk.Ceil(50_000 * mib / 128), 5 * mib},            // 10,000 parts; docs/parallel.md has the size
 		{200_000_000_000, chunk.Ceil(200_000_000_000 / 128), 77 * mib / 4}, // the same
 	} {
-		composed, multipart := o.Size(test.size), int64(0)
+		composed, multi := o.Size(test.size), int64(0)
 		if composed > 0 {
-			multipart = multipartSize(test.size, composed, autoMultipart)
+			multi = multipartSize(test.size, composed, autoMultipart)
 		}
-		if composed != test.composed || multipart != test.multipart {
-			t.Errorf("%d bytes: parts of %d and %d, want %d and %d", test.size, composed, multipart, test.composed, test.multipart)
+		if composed != test.composed || multi != test.multipart {
+			t.Errorf("%d bytes: parts of %d and %d, want %d and %d", test.size, composed, multi, test.composed, test.multipart)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestPartSizes(t *testing.T) {
 					}
 					for _, share := range []int64{0, 1, 16 << 20, math.MaxInt64} {
 						part := multipartSize(size, part, share)
-						if part < session.MultipartMinPart || part > session.MultipartMaxPart || part%chunk.Granularity != 0 || (size+part-1)/part > session.MultipartMaxParts {
+						if part < multipart.MinPart || part > multipart.MaxPart || part%chunk.Granularity != 0 || (size+part-1)/part > multipart.MaxParts {
 							t.Errorf("%s: %d bytes over %d connections, at least %d, with %d bytes of memory: parts of %d", name, size, n, minPart, share, part)
 						}
 					}

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
@@ -48,7 +49,7 @@ func (w *world) kill(u *Upload, before *state.Parts) *Upload {
 // putPart sends a part of the multipart upload as another client.
 func (w *world) putPart(u *Upload, number int, content []byte) {
 	w.Helper()
-	if _, r := w.client.PutPart(w.Context(), w.spec, u.common().Upload, number, int64(len(content)), chunk.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
+	if _, r := multipart.PutPart(w.Context(), w.client, w.spec, u.common().Upload, number, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
 		w.Fatalf("%+v", r)
 	}
 }
@@ -65,7 +66,7 @@ func (w *world) wantCommitted(u *Upload, want engine.Held) {
 // stored, are found in the list of the service by their size and MD5. Others are sent again. Committed and Send agree.
 func TestListShowsStoredParts(t *testing.T) {
 	t.Parallel()
-	const all = 2*session.MultipartMinPart + q
+	const all = 2*multipart.MinPart + q
 	for _, test := range []struct {
 		name    string
 		noMD5   bool
@@ -134,7 +135,7 @@ func TestOneListIsNotBelieved(t *testing.T) {
 					})
 					w.succeed(u)
 					lists := strings.Count(w.requests(), "parts-list")
-					if resumed, _, _ := u.Sums(); resumed != session.MultipartMinPart || u.Uplink.Tally.Sent.Load() != session.MultipartMinPart+q || lists < 3 {
+					if resumed, _, _ := u.Sums(); resumed != multipart.MinPart || u.Uplink.Tally.Sent.Load() != multipart.MinPart+q || lists < 3 {
 						w.Errorf("resumed from %d, sent %d, %d lists", resumed, u.Uplink.Tally.Sent.Load(), lists)
 					}
 				})
@@ -260,7 +261,7 @@ func TestLostPartsAreSentAgain(t *testing.T) {
 			u := w.begin(byMultipart)
 			w.refuseJoin(u)
 			u = w.next(u)
-			w.client.AbortMultipart(w.Context(), w.spec, u.common().Upload)
+			multipart.Abort(w.Context(), w.client, w.spec, u.common().Upload)
 			w.wantCommitted(u, engine.Held{State: engine.HeldGone})
 			w.requests()
 			w.succeed(u)

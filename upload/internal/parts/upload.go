@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/bucket"
+	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/connections"
@@ -29,7 +31,7 @@ type Upload struct {
 
 // joiner sends parts and makes one object from them: a [composer] or a [multipart].
 type joiner interface {
-	// begin is called before parts are sent. It saves the Token if necessary, and
+	// begin is called before parts are sent. It saves the saved upload if necessary, and
 	// determines which parts the service has. It returns the object if an earlier request
 	// made it, and otherwise nil.
 	begin(ctx context.Context) (*session.Object, error)
@@ -65,7 +67,7 @@ func NewUpload(d Division, fresh bool) *Upload {
 		f.parts = append(f.parts, f.part(i))
 	}
 	if f.isMultipart() {
-		return &Upload{dividedFile: f, joiner: &multipart{file: f, fresh: fresh}}
+		return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, fresh: fresh}}
 	}
 	return &Upload{dividedFile: f, joiner: &composer{f}}
 }
@@ -81,15 +83,15 @@ func (p *Upload) Progress() (count, done, sending int) {
 // Send sends the parts that are not finished, makes the object, and compares it with the
 // source.
 func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
-	object, err := p.make(ctx)
+	object, err := p.makeObject(ctx)
 	p.Journal.AwaitSaves()
 	p.updatePosition()
 	if err != nil {
 		return nil, err
 	}
-	op := session.OpCompose
+	op := bucket.OpCompose
 	if p.isMultipart() {
-		op = session.OpComplete
+		op = multipart.OpComplete
 	}
 	object, p.Unverified = p.Wire.Confirm(ctx, object)
 	object, err = engine.VerifyObject(object, p.Wire.Spec, p.size, p.crc32c())
@@ -111,9 +113,9 @@ func (p *Upload) Sums() (resumed int64, retries int, waited time.Duration) {
 	return resumed, retries, waited
 }
 
-// make sends the parts that are not finished and makes the object. If parts disappear from
+// makeObject sends the parts that are not finished and makes the object. If parts disappear from
 // the service, it sends them again.
-func (p *Upload) make(ctx context.Context) (*session.Object, error) {
+func (p *Upload) makeObject(ctx context.Context) (*session.Object, error) {
 	p.updatePosition()
 	// An earlier call may have made the object.
 	if o, err := p.Settle(ctx); o != nil || err != nil {
@@ -238,7 +240,7 @@ func (p *Upload) confirm(ctx context.Context) error {
 	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
 }
 
-// Finish removes what is left after the object was made. If that fails, the Token records that
+// Finish removes what is left after the object was made. If that fails, the saved upload records that
 // it must be removed.
 func (p *Upload) Finish(ctx context.Context) error {
 	return cleaning(ctx, p.Uplink, func(ctx context.Context) error {
@@ -250,12 +252,12 @@ func (p *Upload) Finish(ctx context.Context) error {
 	})
 }
 
-// Clean removes everything that the service stores for an upload without a Token. The error
+// Clean removes everything that the service stores for an upload without a saved upload. The error
 // describes what is left.
 func (p *Upload) Clean(ctx context.Context) error { return p.joiner.clean(ctx, false) }
 
 // Abandon removes everything that the service stores for an upload that will not be
-// resumed. The error describes what is left. The Token then records that it must be removed.
+// resumed. The error describes what is left. The saved upload then records that it must be removed.
 func (p *Upload) Abandon(ctx context.Context) error {
 	return abandoning(ctx, p.Uplink, func(ctx context.Context) error {
 		p.markOver(ctx)

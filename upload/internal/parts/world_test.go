@@ -18,7 +18,8 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/fakegcs/memnet"
+	"gcsup/internal/cloudtest"
+	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -26,6 +27,7 @@ import (
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 const (
@@ -62,31 +64,21 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 	dir := testsize.MemDir(t)
 	synctest.Test(t, func(t *testing.T) {
 		opts.NoIdempotencyTokens = true // no upload may depend on them
-		srv, err := fakegcs.New(&opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv, network, stop := cloudtest.Serve(t, &opts)
+		defer stop()
 		store, err := state.OpenDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ln, dial := memnet.Listen()
-		service := &http.Server{Handler: srv}
-		go service.Serve(ln)
+		defer store.Close()
 		w := &world{
-			T: t, srv: srv, network: &http.Transport{DialContext: dial}, store: store,
+			T: t, srv: srv, network: network, store: store,
 			spec: session.Spec{Bucket: "bkt", Object: "obj"}, options: Options{Connections: 1, Min: q}, memory: 64 * mib, tries: 2, buckets: &Buckets{},
 			link: &connections.Link{Memory: 64 * mib, Held: func() time.Duration { return 0 }, Limited: func() bool { return false }, Failing: func() bool { return false }},
 		}
-		defer func() {
-			w.network.CloseIdleConnections()
-			_, _, _ = srv.Close(), service.Close(), store.Close()
-			time.Sleep(time.Second) // net/http waits before it closes a connection that it cuts
-		}()
 		if w.client, err = session.NewClient(&http.Client{Transport: w}, "http://gcs.test"); err != nil {
 			t.Fatal(err)
 		}
-		w.bucket(fakegcs.Bucket{Name: "bkt"})
 		f(w)
 	})
 }
@@ -183,7 +175,7 @@ func (w *world) division() Division {
 	w.Helper()
 	same := func(ctx context.Context) context.Context { return ctx }
 	call := saved.Call{Store: w.store, Running: &saved.Running{}, Stale: func(error) {}, Last: same, Background: same}
-	journal, token, _, err := saved.Open(w.Context(), call, state.Token{ID: id, Endpoint: w.client.Endpoint(), Spec: w.spec, SourcePath: "/source"})
+	journal, token, _, err := saved.Open(w.Context(), call, state.Upload{ID: id, Endpoint: w.client.Endpoint(), Spec: w.spec, SourcePath: "/source"})
 	if err == nil && token != nil {
 		err = state.Adopt(w.client, token)
 	}
@@ -191,12 +183,12 @@ func (w *world) division() Division {
 		w.Fatal(err)
 	}
 	uplink := &engine.Uplink{
-		Client: w.client, Budget: engine.NewBudget(engine.RetryRule{Tries: w.tries}), Gate: backoff.NoGate,
+		Client: w.client, Budget: engine.NewSharedBudget(engine.RetryRule{Retries: w.tries}), Breaker: backoff.NoBreaker,
 		StallTimeout: time.Minute, StallRate: 1 << 10, Notes: w, Tally: &engine.Tally{}, Permit: journal.Lease(),
 	}
 	return Division{
 		Wire: engine.NewRequester(uplink, 0, engine.NewPosition(int64(len(w.content)))).To(w.spec), Uplink: uplink, Journal: journal,
-		File: source.FromBytes(w.content, func(int64, int64, int64) {}), Memory: chunk.NewMemory(w.memory), Options: w.options, Link: w.link, Began: time.Now(),
+		File: source.FromBytes(w.content, func(int64, int64, int64) {}), Memory: stream.NewMemory(w.memory), Options: w.options, Link: w.link, Began: time.Now(),
 	}
 }
 
@@ -208,7 +200,7 @@ type way struct {
 }
 
 var (
-	byMultipart = way{"multipart", Multipart, 2*session.MultipartMinPart + q, q}
+	byMultipart = way{"multipart", Multipart, 2*multipart.MinPart + q, q}
 	byCompose   = way{"compose", Compose, 5 * q, q}
 )
 

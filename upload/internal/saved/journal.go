@@ -13,16 +13,16 @@ import (
 	"gcsup/session/state"
 )
 
-// Journal writes the Token of one saved upload, from the acquisition of the lease to
+// Journal writes the saved upload of one saved upload, from the acquisition of the lease to
 // the last save. It has the state of the session of the file, or of those of its parts.
 // The records of the sessions change it. The zero Journal is for an upload that is not saved:
 // it has only the state.
 //
 // Checkpoints are saved in a goroutine, so that a slow disk does not delay the
-// network. If saves cannot keep up, the newest Token is saved next.
+// network. If saves cannot keep up, the newest saved upload is saved next.
 //
 // After a session was saved, an error of the store is only a warning, because the
-// upload can be resumed from the earlier Token. If the server then reports an offset
+// upload can be resumed from the earlier saved upload. If the server then reports an offset
 // that was not saved, the later process compares the server's checksum with the
 // source. Only one error ends the upload: another process has the lease.
 type Journal struct {
@@ -38,26 +38,26 @@ type Journal struct {
 	held context.Context         // ends when the lease is lost
 	lose context.CancelCauseFunc // ends held
 
-	draft state.Token // the fields of every Token of this upload: ID, endpoint, Spec, path
-	whole *Record     // of the session of the file; nil if it has none, or has parts
+	draft state.Upload // the fields of every saved upload of this upload: ID, endpoint, Spec, path
+	whole *Record      // of the session of the file; nil if it has none, or has parts
 
-	saving sync.Mutex // held during a save, so that no older Token replaces a newer one
+	saving sync.Mutex // held during a save, so that no older saved upload replaces a newer one
 
 	mu      sync.Mutex
 	saver   chan struct{} // closed when the goroutine of SaveSoon ends; nil if there is none
 	due     bool          // that goroutine must save
-	token   state.Token   // saved next
+	token   state.Upload  // saved next
 	version int64         // of token; counts its changes
-	last    bool          // the Token is saved when the lease is released
+	last    bool          // the saved upload is saved when the lease is released
 	stored  stored
 }
 
-// stored describes the Token of an upload in the store.
+// stored describes the saved upload of an upload in the store.
 type stored struct {
-	token   *state.Token // nil if the upload is not saved
-	version int64        // of token
-	wrote   time.Time    // the last save
-	stale   bool         // the last save failed, and that was reported; the store has token
+	token   *state.Upload // nil if the upload is not saved
+	version int64         // of token
+	wrote   time.Time     // the last save
+	stale   bool          // the last save failed, and that was reported; the store has token
 }
 
 // Call is the call that works on a saved upload.
@@ -67,28 +67,28 @@ type Call struct {
 	Interrupt context.CancelCauseFunc // ends the call; nil if that is not possible
 
 	Waiting func(*state.HeldError) // called before each wait for the lease, with its holder
-	Stale   func(error)            // called when the Token cannot be saved, and the store keeps an earlier one
+	Stale   func(error)            // called when the saved upload cannot be saved, and the store keeps an earlier one
 
 	// Last and Background return contexts for calls of the store: for the last ones of an
 	// upload, and for those for which it does not wait.
 	Last, Background func(context.Context) context.Context
 }
 
-// Open acquires the lease of an upload and loads its Token. The Token is nil if there
+// Open acquires the lease of an upload and loads its saved upload. The saved upload is nil if there
 // is none. If it was damaged, Open has set it aside, and damaged is the reason. draft has
-// the fields of every Token of the upload. If it has no source, it gets that of the Token. The
+// the fields of every saved upload of the upload. If it has no source, it gets that of the saved upload. The
 // caller must call Close.
-func Open(ctx context.Context, c Call, draft state.Token) (j *Journal, token *state.Token, damaged, err error) {
+func Open(ctx context.Context, c Call, draft state.Upload) (j *Journal, token *state.Upload, damaged, err error) {
 	lease, err := acquire(ctx, c.Store, draft.ID, c.Waiting)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	token, err = loadMoved(ctx, c.Store, lease)
 	switch {
-	case errors.Is(err, state.ErrCorruptToken):
+	case errors.Is(err, state.ErrCorrupt):
 		token, damaged = nil, err
 		err = state.SetAside(ctx, c.Store, draft.ID)
-	case errors.Is(err, state.ErrNoToken):
+	case errors.Is(err, state.ErrNotFound):
 		token, err = nil, nil
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func Open(ctx context.Context, c Call, draft state.Token) (j *Journal, token *st
 }
 
 // Adopt continues a saved upload.
-func (j *Journal) Adopt(t *state.Token) {
+func (j *Journal) Adopt(t *state.Upload) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.token = *cloned(t)
@@ -119,20 +119,20 @@ func (j *Journal) Adopt(t *state.Token) {
 	}
 }
 
-// Begin makes the Token of a new upload in parts. source is the identity of the file. The Token
+// Begin makes the saved upload of a new upload in parts. source is the identity of the file. The saved upload
 // is saved before the first byte is sent.
 func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 	parts.List = make([]state.Part, (source.Size+parts.Size-1)/parts.Size)
 	j.edit(func() { j.reset(source, parts) })
 }
 
-// reset starts a new Token. The caller is edit.
+// reset starts a new saved upload. The caller is edit.
 func (j *Journal) reset(source chunk.Identity, parts *state.Parts) {
 	j.token = j.draft
 	j.token.Created, j.token.Source, j.token.Parts = time.Now(), source, parts
 }
 
-// edit changes the Token that is saved next.
+// edit changes the saved upload that is saved next.
 func (j *Journal) edit(f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -140,24 +140,24 @@ func (j *Journal) edit(f func()) {
 	j.version++
 }
 
-// Change changes what the Token describes of all parts together.
+// Change changes what the saved upload describes of all parts together.
 func (j *Journal) Change(f func(*state.Parts)) { j.edit(func() { f(j.token.Parts) }) }
 
-// Parts returns what the Token describes of all parts together. The records of the parts
+// Parts returns what the saved upload describes of all parts together. The records of the parts
 // have the rest.
 func (j *Journal) Parts() *state.Parts { return j.token.Parts }
 
 // Size returns the size of the source.
 func (j *Journal) Size() int64 { return j.token.Source.Size }
 
-// SetSpec sets the options of the object, for the next Token that is new.
+// SetSpec sets the options of the object, for the next saved upload that is new.
 func (j *Journal) SetSpec(spec session.Spec) {
 	spec.EncryptionKey = spec.EncryptionKey.WithoutSecret()
 	j.draft.Spec = spec
 }
 
 // cloned returns a copy of t, with its own list of parts.
-func cloned(t *state.Token) *state.Token {
+func cloned(t *state.Upload) *state.Upload {
 	c := *t
 	if t.Parts != nil {
 		c.Parts = new(*t.Parts)
@@ -185,7 +185,7 @@ func (j *Journal) Saved() bool {
 // Deleted reports whether the store has no upload with the ID, although the lease may be lost.
 func (j *Journal) Deleted(ctx context.Context) bool {
 	_, err := j.store.Load(ctx, j.draft.ID)
-	return errors.Is(err, state.ErrNoToken)
+	return errors.Is(err, state.ErrNotFound)
 }
 
 // Guard returns a context that ends when the lease is lost.
@@ -209,7 +209,7 @@ func (j *Journal) LeaseLost() error {
 	return context.Cause(j.held)
 }
 
-// Keep makes the last save write the Token.
+// Keep makes the last save write the saved upload.
 func (j *Journal) Keep() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -238,7 +238,7 @@ func (j *Journal) Old() bool {
 	return j.stored.token != nil && time.Since(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
-// Save is Persist, but if it fails while the store has an older Token, it only reports that: the upload can
+// Save is Persist, but if it fails while the store has an older saved upload, it only reports that: the upload can
 // be resumed. It returns an error if the store has none, or another process has the lease.
 func (j *Journal) Save(ctx context.Context) error {
 	err := j.Persist(ctx)
@@ -255,7 +255,7 @@ func (j *Journal) Save(ctx context.Context) error {
 	return err
 }
 
-// Persist writes the newest Token to the store, through the lease, unless the store has it. It returns every error.
+// Persist writes the newest saved upload to the store, through the lease, unless the store has it. It returns every error.
 func (j *Journal) Persist(ctx context.Context) error {
 	if j.lease == nil {
 		return nil
@@ -285,7 +285,7 @@ func (j *Journal) Persist(ctx context.Context) error {
 	return err
 }
 
-// unsavable warns that the Token could not be saved because of err, and the store has
+// unsavable warns that the saved upload could not be saved because of err, and the store has
 // an earlier one.
 func (j *Journal) unsavable(ctx context.Context, err error) {
 	j.mu.Lock()
@@ -297,7 +297,7 @@ func (j *Journal) unsavable(ctx context.Context, err error) {
 	}
 }
 
-// SaveSoon saves the newest Token in the background. It does not block.
+// SaveSoon saves the newest saved upload in the background. It does not block.
 func (j *Journal) SaveSoon() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -338,7 +338,7 @@ func (j *Journal) AwaitSaves() {
 	}
 }
 
-// Discard deletes the Token, because its session is unusable or the upload is
+// Discard deletes the saved upload, because its session is unusable or the upload is
 // finished.
 func (j *Journal) Discard() error {
 	if j.lease == nil {
@@ -356,7 +356,7 @@ func (j *Journal) Close() {
 	defer j.stop()
 	defer j.released()
 	j.AwaitSaves()
-	var last *state.Token
+	var last *state.Upload
 	if j.last {
 		last = &j.token // no other goroutine has j now
 	}

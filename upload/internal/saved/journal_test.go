@@ -26,7 +26,7 @@ func TestOpen(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	for name, tt := range map[string]struct {
-		saved        *state.Token
+		saved        *state.Upload
 		raw          string // what the store has instead
 		unreadable   bool
 		err, damaged error
@@ -35,8 +35,8 @@ func TestOpen(t *testing.T) {
 		"saved":      {saved: newToken(id, uri)},
 		"identified": {saved: identified},
 		"moved":      {saved: moving},
-		"damaged":    {raw: "x", damaged: state.ErrCorruptToken},
-		"newer":      {raw: newer, err: state.ErrTokenVersion},
+		"damaged":    {raw: "x", damaged: state.ErrCorrupt},
+		"newer":      {raw: newer, err: state.ErrVersion},
 		"unreadable": {saved: newToken(id, uri), unreadable: true, err: errFault},
 	} {
 		dir, path := openDir(t)
@@ -50,14 +50,14 @@ func TestOpen(t *testing.T) {
 		if tt.unreadable {
 			store = failing(dir, "load", &broken)
 		}
-		j, token, damaged, err := Open(t.Context(), Call{Store: store, Running: &Running{}, Last: asItIs, Background: asItIs}, state.Token{ID: id})
+		j, token, damaged, err := Open(t.Context(), Call{Store: store, Running: &Running{}, Last: asItIs, Background: asItIs}, state.Upload{ID: id})
 		if !errors.Is(err, tt.err) || !errors.Is(damaged, tt.damaged) {
 			t.Errorf("%s: %v, damaged: %v", name, err, damaged)
 		}
 		if found := tt.saved != nil && tt.err == nil && tt.saved.MovedTo == ""; (token != nil) != found {
-			t.Errorf("%s: the Token is %+v", name, token)
+			t.Errorf("%s: the saved upload is %+v", name, token)
 		} else if found && (!sameURI(token.URI, uri) || !j.Saved() || j.draft.SourcePath != tt.saved.SourcePath || j.draft.SourceIdentity != tt.saved.SourceIdentity) {
-			t.Errorf("%s: the Token is %+v, saved %v, and the next one has the source %q%q", name, token, j.Saved(), j.draft.SourcePath, j.draft.SourceIdentity)
+			t.Errorf("%s: the saved upload is %+v, saved %v, and the next one has the source %q%q", name, token, j.Saved(), j.draft.SourcePath, j.draft.SourceIdentity)
 		}
 		if j != nil {
 			if _, err := dir.Lock(t.Context(), id); !errors.Is(err, state.ErrInUse) {
@@ -85,7 +85,7 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 	full.Store(true)
 	store := failing(dir, "save", &full)
 	warnings := 0
-	j, _ := open(t, store, func(c *Call, _ *state.Token) {
+	j, _ := open(t, store, func(c *Call, _ *state.Upload) {
 		c.Stale = func(err error) {
 			if warnings++; !errors.Is(err, errFault) {
 				t.Errorf("warned of %v", err)
@@ -107,7 +107,7 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 		{false, false, false, t.Context(), nil, 0, 2},
 		{false, false, false, t.Context(), nil, 0, 2}, // the store has it
 		{true, true, true, t.Context(), errFault, 0, 3},
-		{true, false, false, ended, nil, 0, 4}, // the upload is canceled: nobody waits for the warning
+		{true, false, false, ended, nil, 0, 4}, // the upload is canceled, so that no caller waits for the warning
 		{false, true, false, t.Context(), nil, 0, 5},
 		{true, true, false, t.Context(), nil, 1, 6},
 		{true, false, false, t.Context(), nil, 1, 7},
@@ -141,7 +141,7 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 	}
 }
 
-// TestClose checks which end of an upload leaves which Token.
+// TestClose checks which end of an upload leaves which saved upload.
 func TestClose(t *testing.T) {
 	s := newService(t)
 	for _, tt := range []struct {
@@ -161,7 +161,7 @@ func TestClose(t *testing.T) {
 		save(t, dir, newToken(id, s.start()))
 		var full atomic.Bool
 		warned := false
-		j, _ := open(t, failing(dir, "save", &full), func(c *Call, _ *state.Token) { c.Stale = func(error) { warned = true } })
+		j, _ := open(t, failing(dir, "save", &full), func(c *Call, _ *state.Upload) { c.Stale = func(error) { warned = true } })
 		j.RecordStream().Ended(2 * q)
 		full.Store(tt.full)
 		if err := tt.end(j); err != nil || j.Saved() != (tt.left >= 0) {
@@ -195,8 +195,8 @@ func TestZeroJournal(t *testing.T) {
 	}
 }
 
-// TestJournalOfParts checks the Token of a new upload in parts, and that it does not share its list of parts with
-// the Token that was adopted, or that is being saved.
+// TestJournalOfParts checks the saved upload of a new upload in parts, and that it does not share its list of parts with
+// the saved upload that was adopted, or that is being saved.
 func TestJournalOfParts(t *testing.T) {
 	for size, want := range map[int64]int{q: 1, 2*q - 1: 2, 2 * q: 2, 2*q + 1: 3} {
 		j := &Journal{}
@@ -218,7 +218,7 @@ func TestJournalOfParts(t *testing.T) {
 		first.Change(func(p *state.Part) { p.Generation = 7 })
 		other.Change(func(p *state.Parts) { p.Over = true })
 		if part := first.Part(); other.Finished() != 1 || j.Finished() != 0 || part.Generation != 7 || saving.Parts.Over || saving.Parts.List[0].Finished() {
-			t.Errorf("%d and %d parts are finished, and the adopted Token has %+v", other.Finished(), j.Finished(), saving.Parts)
+			t.Errorf("%d and %d parts are finished, and the adopted Upload has %+v", other.Finished(), j.Finished(), saving.Parts)
 		}
 	}
 }
@@ -230,16 +230,16 @@ type oneAtATime struct {
 	saves atomic.Int32
 }
 
-func (s *oneAtATime) Save(ctx context.Context, t *state.Token) error {
+func (s *oneAtATime) Save(ctx context.Context, t *state.Upload) error {
 	if s.saves.Add(1) > 1 {
-		s.t.Error("two saves at the same time: the older Token may replace the newer one")
+		s.t.Error("two saves at the same time: the older saved upload may replace the newer one")
 	}
 	defer s.saves.Add(-1)
 	return s.Store.Save(ctx, t)
 }
 
 // TestJournalSavesOneAtATime checks that parts which are saved at the same time leave the
-// newest Token in the store.
+// newest saved upload in the store.
 func TestJournalSavesOneAtATime(t *testing.T) {
 	const parts = 20
 	dir, _ := openDir(t)
@@ -269,7 +269,7 @@ type slowLease struct {
 	saved []int64 // the generation of the first part
 }
 
-func (l *slowLease) Save(_ context.Context, t *state.Token) error {
+func (l *slowLease) Save(_ context.Context, t *state.Upload) error {
 	time.Sleep(time.Second)
 	l.saved = append(l.saved, t.Parts.List[0].Generation)
 	return nil

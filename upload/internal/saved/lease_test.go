@@ -33,7 +33,7 @@ func TestOpenWaitsForADeadProcess(t *testing.T) {
 		defer end()
 		network.down.Store(true)
 		began, waits := time.Now(), 0
-		other, token := open(t, second, func(c *Call, _ *state.Token) {
+		other, token := open(t, second, func(c *Call, _ *state.Upload) {
 			c.Waiting = func(h *state.HeldError) {
 				if waits++; h.Holder() != "first" {
 					t.Errorf("waits for %v", h)
@@ -94,7 +94,7 @@ func TestOpenOfALivingProcess(t *testing.T) {
 			j, _ := open(t, tt.stores[0])
 			ctx, cancel := context.WithTimeoutCause(t.Context(), tt.limit, enough)
 			began, waits := time.Now(), 0
-			_, _, _, err := Open(ctx, Call{Store: tt.stores[1], Waiting: func(*state.HeldError) { waits++ }}, state.Token{ID: id})
+			_, _, _, err := Open(ctx, Call{Store: tt.stores[1], Waiting: func(*state.HeldError) { waits++ }}, state.Upload{ID: id})
 			took := time.Since(began)
 			if !errors.Is(err, tt.want) || ctx.Err() != nil != strings.Contains(err.Error(), enough.Error()) || took < tt.least || took > tt.most || (waits > 0) != (tt.least > 0) {
 				t.Errorf("%v after %v and %d waits, want %v after %v to %v", err, took, waits, tt.want, tt.least, tt.most)
@@ -159,7 +159,7 @@ func TestRunningStop(t *testing.T) {
 		}
 		for _, interruptible := range []bool{true, false} {
 			ctx, interrupt := context.WithCancelCause(t.Context())
-			j, _ := open(t, dir, func(c *Call, _ *state.Token) {
+			j, _ := open(t, dir, func(c *Call, _ *state.Upload) {
 				if c.Running = running; interruptible {
 					c.Interrupt = interrupt
 				}

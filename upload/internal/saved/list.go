@@ -11,10 +11,10 @@ import (
 
 // Entry is a saved upload, as it was last saved.
 type Entry struct {
-	ID    string
-	Token *state.Token // nil with an error
-	InUse bool         // a process works on the upload; false unless the store is a state.LockChecker
-	Err   error
+	ID     string
+	Upload *state.Upload // nil with an error
+	InUse  bool          // a process works on the upload; false unless the store is a state.LockChecker
+	Err    error
 }
 
 // loadedAhead is how many saved uploads are loaded at a time.
@@ -49,7 +49,7 @@ func List(ctx context.Context, store state.Store) iter.Seq[Entry] {
 			}
 			next := <-pending[0]
 			pending = pending[1:]
-			if errors.Is(next.Err, state.ErrNoToken) {
+			if errors.Is(next.Err, state.ErrNotFound) {
 				continue // it was finished after List
 			}
 			if !yield(next) {
@@ -60,12 +60,12 @@ func List(ctx context.Context, store state.Store) iter.Seq[Entry] {
 }
 
 // Load loads the saved upload with an ID. If it was moved, the error is
-// [state.ErrNoToken], and the upload has another ID.
+// [state.ErrNotFound], and the upload has another ID.
 func Load(ctx context.Context, store state.Store, id string) Entry {
 	e := Entry{ID: id}
-	e.Token, e.Err = store.Load(ctx, id)
-	if e.Err == nil && e.Token.MovedTo != "" && Exists(ctx, store, e.Token.MovedTo) {
-		e.Err = state.ErrNoToken
+	e.Upload, e.Err = store.Load(ctx, id)
+	if e.Err == nil && e.Upload.MovedTo != "" && Exists(ctx, store, e.Upload.MovedTo) {
+		e.Err = state.ErrNotFound
 	}
 	if c, ok := store.(state.LockChecker); ok && e.Err == nil {
 		e.InUse, e.Err = c.Locked(ctx, id)

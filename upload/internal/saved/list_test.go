@@ -34,11 +34,11 @@ func TestList(t *testing.T) {
 		for e := range List(t.Context(), store) {
 			what := e.ID
 			switch {
-			case errors.Is(e.Err, state.ErrCorruptToken):
+			case errors.Is(e.Err, state.ErrCorrupt):
 				what += " damaged"
-			case errors.Is(e.Err, state.ErrTokenVersion):
+			case errors.Is(e.Err, state.ErrVersion):
 				what += " newer"
-			case e.Err != nil || e.Token == nil || e.Token.ID != e.ID:
+			case e.Err != nil || e.Upload == nil || e.Upload.ID != e.ID:
 				t.Errorf("%+v", e)
 			}
 			if e.InUse {
@@ -70,7 +70,7 @@ type slow struct {
 	now, most atomic.Int32
 }
 
-func (s *slow) Load(ctx context.Context, id string) (*state.Token, error) {
+func (s *slow) Load(ctx context.Context, id string) (*state.Upload, error) {
 	s.most.Store(max(s.most.Load(), s.now.Add(1)))
 	defer s.now.Add(-1)
 	time.Sleep(time.Second)

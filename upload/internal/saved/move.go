@@ -11,9 +11,9 @@ import (
 	"gcsup/session/state"
 )
 
-// Move gives a saved upload another source, at path. withSource returns its Token with that
+// Move gives a saved upload another source, at path. withSource returns its saved upload with that
 // source and the ID for it. Move returns that ID.
-func Move(ctx context.Context, store state.Store, id, path string, withSource func(*state.Token) (*state.Token, error)) (string, error) {
+func Move(ctx context.Context, store state.Store, id, path string, withSource func(*state.Upload) (*state.Upload, error)) (string, error) {
 	token, from, err := Lock(ctx, store, id)
 	if err != nil {
 		return "", err
@@ -40,7 +40,7 @@ func Move(ctx context.Context, store state.Store, id, path string, withSource fu
 }
 
 // Add saves an upload from elsewhere, whose source is at path.
-func Add(ctx context.Context, store state.Store, t *state.Token, path string) error {
+func Add(ctx context.Context, store state.Store, t *state.Upload, path string) error {
 	lease, err := acquireVacant(ctx, store, t, path)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func Add(ctx context.Context, store state.Store, t *state.Token, path string) er
 
 // acquireVacant acquires the lease of the ID of t, whose source is path. If the store has
 // a usable upload with that ID, the error wraps fs.ErrExist.
-func acquireVacant(ctx context.Context, store state.Store, t *state.Token, path string) (state.Lease, error) {
+func acquireVacant(ctx context.Context, store state.Store, t *state.Upload, path string) (state.Lease, error) {
 	lease, err := state.Acquire(ctx, store, t.ID)
 	if err != nil {
 		return nil, fmt.Errorf("upload of %s: %w", path, err)
@@ -68,12 +68,12 @@ func acquireVacant(ctx context.Context, store state.Store, t *state.Token, path 
 
 // unusable reports whether err means that there is no saved upload, or only a corrupt one.
 func unusable(err error) bool {
-	return errors.Is(err, state.ErrNoToken) || errors.Is(err, state.ErrCorruptToken)
+	return errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrCorrupt)
 }
 
 // Lock acquires the lease of a saved upload, and loads it. If it was moved, the
-// Token has another ID. The caller must release the lease.
-func Lock(ctx context.Context, store state.Store, id string) (*state.Token, state.Lease, error) {
+// saved upload has another ID. The caller must release the lease.
+func Lock(ctx context.Context, store state.Store, id string) (*state.Upload, state.Lease, error) {
 	for {
 		lease, err := state.Acquire(ctx, store, id)
 		if err != nil {
@@ -105,21 +105,21 @@ func Follow(ctx context.Context, store state.Store, id string) (string, error) {
 }
 
 // loadMoved loads the saved upload of a lease, and completes a move from or to its ID.
-// If the upload was moved to another ID, the error wraps [state.ErrNoToken], and MovedTo of the
-// Token is that ID.
+// If the upload was moved to another ID, the error wraps [state.ErrNotFound], and MovedTo of the
+// saved upload is that ID.
 //
 // A move takes four steps, under the leases of both IDs:
 //
-//  1. The Token of the old ID gets the new path, and MovedTo.
-//  2. The Token of the new ID is saved, with MovedFrom.
+//  1. The saved upload of the old ID gets the new path, and MovedTo.
+//  2. The saved upload of the new ID is saved, with MovedFrom.
 //  3. The old one is deleted.
 //  4. The new one is saved without MovedFrom.
 //
-// Before step 2 the old Token is used, and afterwards the new one. A Token with
-// MovedFrom is not used, and not deleted, before the old one is deleted. An old Token
+// Before step 2 the old saved upload is used, and afterwards the new one. A saved upload with
+// MovedFrom is not used, and not deleted, before the old one is deleted. An old saved upload
 // without a new one therefore always means that step 2 was not done, and never that
 // the upload has finished since.
-func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*state.Token, error) {
+func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*state.Upload, error) {
 	t, err := lease.Load(ctx)
 	switch {
 	case err != nil:
@@ -138,12 +138,12 @@ func loadMoved(ctx context.Context, store state.Store, lease state.Lease) (*stat
 	if err := move(ctx, store, t, lease, other); err != nil {
 		return nil, err
 	}
-	return t, fmt.Errorf("%w: %s was moved to %s", state.ErrNoToken, t.ID, t.MovedTo)
+	return t, fmt.Errorf("%w: %s was moved to %s", state.ErrNotFound, t.ID, t.MovedTo)
 }
 
 // move makes the steps of a move after the first, with the leases of both IDs. old is
-// the saved Token of the old ID.
-func move(ctx context.Context, store state.Store, old *state.Token, from, to state.Lease) error {
+// the saved upload of the old ID.
+func move(ctx context.Context, store state.Store, old *state.Upload, from, to state.Lease) error {
 	moved, err := to.Load(ctx)
 	switch {
 	case unusable(err):
@@ -170,8 +170,8 @@ func move(ctx context.Context, store state.Store, old *state.Token, from, to sta
 }
 
 // arrived makes the last two steps of a move, with the leases of both IDs. It returns
-// the Token to use.
-func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*state.Token, error) {
+// the saved upload to use.
+func arrived(ctx context.Context, moved *state.Upload, from, to state.Lease) (*state.Upload, error) {
 	switch old, err := from.Load(ctx); {
 	case err == nil && old.MovedTo == moved.ID:
 		if err := from.Delete(ctx); err != nil {
@@ -189,12 +189,12 @@ func arrived(ctx context.Context, moved *state.Token, from, to state.Lease) (*st
 // It returns false if the store cannot be read.
 func Exists(ctx context.Context, store state.Store, id string) bool {
 	_, err := store.Load(ctx, id)
-	return err == nil || errors.Is(err, state.ErrCorruptToken) || errors.Is(err, state.ErrTokenVersion)
+	return err == nil || errors.Is(err, state.ErrCorrupt) || errors.Is(err, state.ErrVersion)
 }
 
-// Retire saves a Token again under an ID of its own, which it returns. What the service stores
+// Retire saves a saved upload again under an ID of its own, which it returns. What the service stores
 // for it, in parts, must be removed.
-func Retire(ctx context.Context, store state.Store, t *state.Token) (id string, err error) {
+func Retire(ctx context.Context, store state.Store, t *state.Upload) (id string, err error) {
 	retired := cloned(t)
 	retired.ID, retired.MovedTo, retired.MovedFrom, retired.Parts.Over = "removed-"+rand.Text(), "", "", true
 	lease, err := state.Acquire(ctx, store, retired.ID)

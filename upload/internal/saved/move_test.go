@@ -11,8 +11,8 @@ import (
 )
 
 // moveTo returns the callback of Move that gives an upload a new ID and a new path.
-func moveTo(id string) func(*state.Token) (*state.Token, error) {
-	return func(t *state.Token) (*state.Token, error) {
+func moveTo(id string) func(*state.Upload) (*state.Upload, error) {
+	return func(t *state.Upload) (*state.Upload, error) {
 		moved := *t
 		moved.ID, moved.SourcePath = id, "/new"
 		return &moved, nil
@@ -40,7 +40,7 @@ func TestMove(t *testing.T) {
 			t.Fatalf("moved to %s, %v, and the store has %s", got, err, idsOf(t, dir))
 		}
 		if token := load(t, dir, to); token.SourcePath != "/new" || token.MovedTo != "" || token.MovedFrom != "" || !sameURI(token.URI, uri) || token.HighWater != 2*q {
-			t.Errorf("the Token is %+v", token)
+			t.Errorf("the saved upload is %+v", token)
 		}
 		for _, free := range []string{id, newID} {
 			_, lease, err := Lock(t.Context(), dir, free)
@@ -59,7 +59,7 @@ func TestMove(t *testing.T) {
 // step and then at the new one, and a call with either ID must complete the move.
 func TestMoveInterrupted(t *testing.T) {
 	uri := newService(t).start()
-	const secondStep = 5 // the call that saves the Token of the new ID
+	const secondStep = 5 // the call that saves the saved upload of the new ID
 	for at := 1; ; at++ {
 		calls := 0
 		for run := range 8 {
@@ -92,7 +92,7 @@ func TestMoveInterrupted(t *testing.T) {
 				t.Errorf("call %d, %v: the usable uploads are %v, want %s", at, how, usable, want)
 			}
 			token, lease, err := Lock(t.Context(), dir, first)
-			if errors.Is(err, state.ErrNoToken) {
+			if errors.Is(err, state.ErrNotFound) {
 				token, lease, err = Lock(t.Context(), dir, map[string]string{id: newID, newID: id}[first])
 			}
 			if err != nil {
@@ -127,14 +127,14 @@ func TestLockOfMovedUploads(t *testing.T) {
 		want     any    // the ID, or the error
 		left     string // in the store
 	}{
-		{"", "", id, state.ErrNoToken, ""},
-		{damaged, "", id, state.ErrCorruptToken, id},
+		{"", "", id, state.ErrNotFound, ""},
+		{damaged, "", id, state.ErrCorrupt, id},
 		{fresh, "", id, id, id},
 		{fresh, fresh, id, id, id + " " + newID},
-		// Before the second step the old Token is used.
+		// Before the second step the old saved upload is used.
 		{moving, "", id, newID, newID},
 		{moving, damaged, id, newID, newID},
-		{moving, version, id, state.ErrTokenVersion, id + " " + newID},
+		{moving, version, id, state.ErrVersion, id + " " + newID},
 		{parts, "", id, newID, newID},
 		// After it, the new one.
 		{moving, moving, id, newID, newID},
@@ -142,7 +142,7 @@ func TestLockOfMovedUploads(t *testing.T) {
 		{"", moving, newID, newID, newID},
 		{fresh, moving, newID, newID, id + " " + newID}, // another upload of a file at the old path
 		{damaged, moving, newID, newID, id + " " + newID},
-		{version, moving, newID, state.ErrTokenVersion, id + " " + newID},
+		{version, moving, newID, state.ErrVersion, id + " " + newID},
 		// The user started another upload of the file at the new path. Parts at the service must be removed.
 		{moving, fresh, id, newID, newID},
 		{parts, fresh, id, newID, newID + " removed"},
@@ -209,20 +209,20 @@ func TestMoveRefused(t *testing.T) {
 	uri := newService(t).start()
 	refused := errors.New("the size differs")
 	for name, tt := range map[string]struct {
-		token   *state.Token
+		token   *state.Upload
 		newID   string // what the store has there
 		held    string // the ID of an upload that runs
-		to      func(*state.Token) (*state.Token, error)
+		to      func(*state.Upload) (*state.Upload, error)
 		want    error
 		contain string
 	}{
-		"no upload":       {nil, "", "", moveTo(newID), state.ErrNoToken, ""},
+		"no upload":       {nil, "", "", moveTo(newID), state.ErrNotFound, ""},
 		"in use":          {newToken(id, uri), "", id, moveTo(newID), state.ErrInUse, ""},
-		"another source":  {newToken(id, uri), "", "", func(*state.Token) (*state.Token, error) { return nil, refused }, refused, ""},
+		"another source":  {newToken(id, uri), "", "", func(*state.Upload) (*state.Upload, error) { return nil, refused }, refused, ""},
 		"another upload":  {newToken(id, uri), "fresh", "", moveTo(newID), fs.ErrExist, newID + " of /new to gs://bkt/obj"},
-		"newer upload":    {newToken(id, uri), newer, "", moveTo(newID), state.ErrTokenVersion, ""},
+		"newer upload":    {newToken(id, uri), newer, "", moveTo(newID), state.ErrVersion, ""},
 		"new ID in use":   {newToken(id, uri), "", newID, moveTo(newID), state.ErrInUse, "/new"},
-		"damaged at both": {nil, "x", "", moveTo(newID), state.ErrNoToken, ""},
+		"damaged at both": {nil, "x", "", moveTo(newID), state.ErrNotFound, ""},
 	} {
 		dir, path := openDir(t)
 		switch {

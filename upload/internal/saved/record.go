@@ -11,7 +11,7 @@ import (
 	"gcsup/session/state"
 )
 
-// Evidence is a source, as far as a Token describes it. A later process compares it with its
+// Evidence is a source, as far as a saved upload describes it. A later process compares it with its
 // own source.
 type Evidence interface {
 	Identity() chunk.Identity // of the bytes that were read
@@ -48,7 +48,7 @@ func (j *Journal) RecordPart(part int, source Evidence) *Record {
 }
 
 // sessionOf returns the session of a part, or of the file if part is 0.
-func sessionOf(t *state.Token, part int) *state.Session {
+func sessionOf(t *state.Upload, part int) *state.Session {
 	if part == 0 {
 		return &t.Session
 	}
@@ -84,8 +84,8 @@ func (r *Record) Started(uri session.URI, restarts int) {
 	})
 }
 
-// Sending saves the Token with the range of the next request. If saves are expensive,
-// the Token states that all bytes may have been sent, so that it need not be saved
+// Sending saves the saved upload with the range of the next request. If saves are expensive,
+// the saved upload states that all bytes may have been sent, so that it need not be saved
 // before each request.
 func (r *Record) Sending(ctx context.Context, committed, sent, to int64) error {
 	j := r.journal
@@ -118,7 +118,7 @@ func (j *Journal) covered(part int, to int64) bool {
 	return stored.URI == sessionOf(&j.token, part).URI && stored.HighWater >= to
 }
 
-// note updates the Token before a request that sends the bytes up to to.
+// note updates the saved upload before a request that sends the bytes up to to.
 func (r *Record) note(committed, sent, to int64) {
 	t := &r.journal.token
 	r.journal.edit(func() {
@@ -182,7 +182,7 @@ func (r *Record) Ended(committed, sent int64) {
 	r.journal.Keep()
 }
 
-// Adopted returns the state in which a saved session of size bytes continues.
+// Adopted returns the state in which the session of a saved upload of size bytes continues.
 func Adopted(s state.Session, size int64) session.State {
 	return session.State{
 		Size: size, Committed: s.Committed, Sent: s.HighWater, Restarts: s.Restarts,

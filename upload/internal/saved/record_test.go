@@ -13,10 +13,13 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // random returns n bytes that cannot be compressed.
@@ -108,17 +111,17 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range token.Checkpoints {
-			if c.CRC32C != chunk.Update(0, random(16*q + 1)[:c.Offset]) {
+			if c.CRC32C != checksum.Update(0, random(16*q + 1)[:c.Offset]) {
 				t.Errorf("the checkpoint %+v is not that of the bytes", c)
 			}
 		}
 		if !sameURI(token.URI, uri) || token.Restarts != 2 || !token.Created.Equal(began) || token.RejectedAt != 12*q+1 || token.Source.Size != whole.Offset || token.SourcePath != "/source" {
-			t.Errorf("the Token is %+v", token)
+			t.Errorf("the saved upload is %+v", token)
 		}
 	})
 }
 
-// TestRecordInABucket checks that a store whose saves cost money gets one Token for all bytes, and later a
+// TestRecordInABucket checks that a store whose saves cost money gets one saved upload for all bytes, and later a
 // checkpoint when the last save is old.
 func TestRecordInABucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -179,14 +182,14 @@ func TestRecordOfAPart(t *testing.T) {
 		}
 	}
 	if token.Source != identity || !token.URI.IsZero() || token.HighWater != 0 {
-		t.Errorf("the Token is %+v", token)
+		t.Errorf("the saved upload is %+v", token)
 	}
 	if got := r.Part(); !sameURI(got.URI, uri) || j.File() != nil {
 		t.Errorf("the part is %+v", got)
 	}
 }
 
-// TestRecordOfACopy checks that the Token keeps the identity of the file with which the session began until the
+// TestRecordOfACopy checks that the saved upload keeps the identity of the file with which the session began until the
 // bytes of the copy are compared.
 func TestRecordOfACopy(t *testing.T) {
 	s := newService(t)
@@ -197,7 +200,7 @@ func TestRecordOfACopy(t *testing.T) {
 	j, token := open(t, dir)
 	defer j.Close()
 	file := fileOf(4 * q)
-	if change := file.Since(token.Source, false, true); change != chunk.ChangeTimeOnly {
+	if change := file.Since(token.Source, false, true); change != sourcefile.ChangeTimeOnly {
 		t.Fatal(change)
 	}
 	r := j.RecordFile(file)
@@ -214,9 +217,9 @@ func TestRecordOfACopy(t *testing.T) {
 func TestRecordOfACompressedFile(t *testing.T) {
 	s := newService(t)
 	dir, _ := openDir(t)
-	j, _ := open(t, dir, func(_ *Call, draft *state.Token) { draft.Spec.Gzip = true })
+	j, _ := open(t, dir, func(_ *Call, draft *state.Upload) { draft.Spec.Gzip = true })
 	defer j.Close()
-	zipped := source.NewGzip(fileOf(2*q), source.Compressor{}, &chunk.Memory{}, 4<<20)
+	zipped := source.NewGzip(fileOf(2*q), source.Compressor{}, &stream.Memory{}, 4<<20)
 	defer zipped.Close()
 	r := j.RecordFile(zipped)
 	r.Started(s.start(), 0)
@@ -237,13 +240,13 @@ func TestRecordOfACompressedFile(t *testing.T) {
 	}
 }
 
-// emptyURILease counts the saves of a Token without a session.
+// emptyURILease counts the saves of a saved upload without a session.
 type emptyURILease struct {
 	state.Lease
 	saves, empty atomic.Int64
 }
 
-func (l *emptyURILease) Save(_ context.Context, t *state.Token) error {
+func (l *emptyURILease) Save(_ context.Context, t *state.Upload) error {
 	l.saves.Add(1)
 	if t.URI.IsZero() {
 		l.empty.Add(1) // state.Encode refuses it: "incomplete token"
@@ -278,11 +281,11 @@ func TestSaveWhileASessionStarts(t *testing.T) {
 	close(stop)
 	<-done
 	if n := lease.empty.Load(); n > 0 {
-		t.Errorf("%d of %d saves were of a Token without the URI of its session", n, lease.saves.Load())
+		t.Errorf("%d of %d saves were of a saved upload without the URI of its session", n, lease.saves.Load())
 	}
 }
 
-// TestAdopted checks the state in which a saved session continues.
+// TestAdopted checks the state in which the session of a saved upload continues.
 func TestAdopted(t *testing.T) {
 	for _, tt := range []struct {
 		saved state.Session

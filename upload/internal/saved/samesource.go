@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -20,7 +21,7 @@ const (
 // SameSource compares a source of size bytes with that of the saved upload t, and returns what
 // else must be compared. since is as in package source. If the sources differ, the error wraps
 // [session.ErrSourceChanged].
-func (j *Journal) SameSource(t *state.Token, size int64, since func(was chunk.Identity, shared, imported bool) chunk.Change) (Doubt, error) {
+func (j *Journal) SameSource(t *state.Upload, size int64, since func(was chunk.Identity, shared, imported bool) sourcefile.Change) (Doubt, error) {
 	version, identity := j.draft.SourceVersion, j.draft.SourceIdentity
 	identified := version != "" && t.SourceVersion != "" && t.Parts == nil
 	name := "it"
@@ -32,9 +33,9 @@ func (j *Journal) SameSource(t *state.Token, size int64, since func(was chunk.Id
 	case !identified:
 		_, shared := j.store.(state.Leaser)
 		switch since(t.Source, shared, imported(t)) {
-		case chunk.Same:
+		case sourcefile.Same:
 			return NoDoubt, nil
-		case chunk.ChangeTimeOnly:
+		case sourcefile.ChangeTimeOnly:
 			return AllBytes, nil // a chmod, or an edit after which the modification time was restored
 		}
 		return 0, fmt.Errorf("%w: %s is not the file that the upload began with (its size, modification time or inode differs)", session.ErrSourceChanged, t.SourcePath)
@@ -45,8 +46,8 @@ func (j *Journal) SameSource(t *state.Token, size int64, since func(was chunk.Id
 	return LastBytes, nil
 }
 
-// imported reports whether Import or TakeOver saved the Token, and it was not resumed
+// imported reports whether Import or TakeOver saved the saved upload, and it was not resumed
 // since. Of the source, it then has only the size.
-func imported(t *state.Token) bool {
+func imported(t *state.Upload) bool {
 	return t.SourceIdentity == "" && t.Source == chunk.Identity{Size: t.Source.Size}
 }

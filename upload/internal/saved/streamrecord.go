@@ -15,11 +15,11 @@ import (
 const committedEvery = 5 * time.Second
 
 // StreamRecord is the record of the session of a stream whose bytes are on disk. It implements the
-// Record of package engine. The Token need not be saved before each request: a resume
+// Record of package engine. The saved upload need not be saved before each request: a resume
 // accepts every offset up to the end of the stream.
 type StreamRecord struct{ journal *Journal }
 
-// BeginStream makes the Token of a new stream, before its session is started.
+// BeginStream makes the saved upload of a new stream, before its session is started.
 func (j *Journal) BeginStream() { j.edit(func() { j.reset(chunk.Identity{}, nil) }) }
 
 // RecordStream returns the record of the session of a stream.

@@ -17,7 +17,7 @@ func TestStreamRecord(t *testing.T) {
 		s := newService(t)
 		dir, _ := openDir(t)
 		var full atomic.Bool
-		j, _ := open(t, failing(dir, "save", &full), func(_ *Call, draft *state.Token) {
+		j, _ := open(t, failing(dir, "save", &full), func(_ *Call, draft *state.Upload) {
 			draft.SourcePath, draft.Spool = "", &state.Spool{Dir: "/spool"}
 		})
 		j.BeginStream()

@@ -114,15 +114,15 @@ func openDir(t *testing.T) (dir *state.Dir, path string) {
 	return dir, path
 }
 
-// newToken returns a Token of an upload of 1 MiB, of which a quarter is committed.
-func newToken(id string, uri session.URI) *state.Token {
-	return &state.Token{
+// newToken returns a saved upload of an upload of 1 MiB, of which a quarter is committed.
+func newToken(id string, uri session.URI) *state.Upload {
+	return &state.Upload{
 		ID: id, Endpoint: "http://gcs.test", Spec: spec, SourcePath: "/source", Source: chunk.Identity{Size: 4 * q},
 		Session: state.Session{URI: uri, Created: time.Now(), Committed: q, HighWater: 2 * q},
 	}
 }
 
-func save(t *testing.T, store state.Store, tokens ...*state.Token) {
+func save(t *testing.T, store state.Store, tokens ...*state.Upload) {
 	t.Helper()
 	for _, token := range tokens {
 		if err := store.Save(t.Context(), token); err != nil {
@@ -131,7 +131,7 @@ func save(t *testing.T, store state.Store, tokens ...*state.Token) {
 	}
 }
 
-func load(t *testing.T, store state.Store, id string) *state.Token {
+func load(t *testing.T, store state.Store, id string) *state.Upload {
 	t.Helper()
 	token, err := store.Load(t.Context(), id)
 	if err != nil {
@@ -153,13 +153,13 @@ const newer = `{"v":2}` // the saved upload of a newer program
 func asItIs(ctx context.Context) context.Context { return ctx }
 
 // open opens the upload of a file. The Call has only what Open needs.
-func open(t *testing.T, store state.Store, with ...func(*Call, *state.Token)) (*Journal, *state.Token) {
+func open(t *testing.T, store state.Store, with ...func(*Call, *state.Upload)) (*Journal, *state.Upload) {
 	t.Helper()
 	c := Call{
 		Store: store, Running: &Running{}, Last: asItIs, Background: asItIs,
 		Waiting: func(h *state.HeldError) { t.Errorf("waits for %v", h) }, Stale: func(err error) { t.Errorf("not saved: %v", err) },
 	}
-	draft := state.Token{ID: id, Endpoint: "http://gcs.test", Spec: spec, SourcePath: "/source"}
+	draft := state.Upload{ID: id, Endpoint: "http://gcs.test", Spec: spec, SourcePath: "/source"}
 	for _, f := range with {
 		f(&c, &draft)
 	}
@@ -203,7 +203,7 @@ func (f *faulty) do(op string, effect func() error) error {
 	return errFault
 }
 
-func (f *faulty) Load(ctx context.Context, id string) (t *state.Token, err error) {
+func (f *faulty) Load(ctx context.Context, id string) (t *state.Upload, err error) {
 	err = f.do("load", func() error {
 		t, err = f.Store.Load(ctx, id)
 		return err
@@ -214,7 +214,7 @@ func (f *faulty) Load(ctx context.Context, id string) (t *state.Token, err error
 	return t, err
 }
 
-func (f *faulty) Save(ctx context.Context, t *state.Token) error {
+func (f *faulty) Save(ctx context.Context, t *state.Upload) error {
 	return f.do("save", func() error { return f.Store.Save(ctx, t) })
 }
 

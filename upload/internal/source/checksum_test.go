@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // zeros is a reader of zero bytes.
@@ -30,7 +32,7 @@ type broken struct{}
 func (broken) ReadAt([]byte, int64) (int, error) { return 0, io.ErrClosedPipe }
 
 func prefix(data []byte, sum string) content.Prefix {
-	p, crc, md := content.Prefix{Offset: int64(len(data))}, chunk.Update(0, data), md5.Sum(data)
+	p, crc, md := content.Prefix{Offset: int64(len(data))}, checksum.Update(0, data), md5.Sum(data)
 	switch sum {
 	case "crc32c":
 		p.CRC32C = &crc
@@ -105,7 +107,7 @@ func TestCompareFile(t *testing.T) {
 func TestCompareSaved(t *testing.T) {
 	const mib = 1 << 20
 	at := func(offset int, changed bool) chunk.Checkpoint {
-		c := chunk.Checkpoint{Offset: int64(offset), CRC32C: chunk.Update(0, make([]byte, offset))}
+		c := chunk.Checkpoint{Offset: int64(offset), CRC32C: checksum.Update(0, make([]byte, offset))}
 		if changed {
 			c.CRC32C++
 		}
@@ -149,7 +151,7 @@ func TestSection(t *testing.T) {
 	for _, rng := range []chunk.Range{{From: 0, To: q}, {From: 5, To: 2 * q}, {From: q, To: q}, {From: q, To: 3*q + 1000}} {
 		section := file.Section(rng)
 		whole, err := section.Whole(t.Context())
-		if want := (chunk.Checkpoint{Offset: rng.Len(), CRC32C: chunk.Update(0, all[rng.From:rng.To])}); err != nil || whole != want || section.Identity() != (chunk.Identity{Size: rng.Len()}) {
+		if want := (chunk.Checkpoint{Offset: rng.Len(), CRC32C: checksum.Update(0, all[rng.From:rng.To])}); err != nil || whole != want || section.Identity() != (chunk.Identity{Size: rng.Len()}) {
 			t.Errorf("%v: %+v, %v, want %+v", rng, whole, err, want)
 		}
 	}
@@ -173,7 +175,7 @@ func TestPart(t *testing.T) {
 				t.Errorf("read again: %d, %d, %d", n, offset, end)
 			}
 		})
-		p, err := file.Part(t.Context(), chunk.NewMemory(budget))
+		p, err := file.Part(t.Context(), stream.NewMemory(budget))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +186,7 @@ func TestPart(t *testing.T) {
 		if err := p.Hash(t.Context()); err != nil || (rereads == 1) == inMemory {
 			t.Errorf("in memory %v: %d rereads, %v", inMemory, rereads, err)
 		}
-		if crc, known := p.CRC32C(); !known || crc != chunk.Update(0, data) {
+		if crc, known := p.CRC32C(); !known || crc != checksum.Update(0, data) {
 			t.Errorf("in memory %v: %08x, known %v", inMemory, crc, known)
 		}
 		for etag, want := range map[string]bool{fmt.Sprintf("%q", fmt.Sprintf("%x", md5.Sum(data))): true, fmt.Sprintf("%x", md5.Sum(data)): true, fmt.Sprintf("%x", md5.Sum(nil)): false, "\"x\"": false, "abcd": false} {
@@ -205,7 +207,7 @@ func TestPart(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.ErrUnsupported)
-	memory := chunk.NewMemory(2 * q)
+	memory := stream.NewMemory(2 * q)
 	for _, tt := range []struct {
 		ctx  context.Context
 		file *File

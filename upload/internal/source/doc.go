@@ -5,7 +5,7 @@
 // The two main calls are [NewFile] and [File.Next], which returns the body of the next request.
 // For a file of an earlier process, call [File.Adopt] and [File.Seek] first.
 //
-// The package knows no requests, retries, events or Tokens. Its errors are those of a source:
+// The package knows no requests, retries, events or saved uploads. Its errors are those of a source:
 // [session.ErrSourceChanged], [chunk.ErrChanged], [chunk.ErrRead], and the cause of a context.
 //
 // # Guarantees

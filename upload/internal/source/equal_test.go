@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/session"
+	"gcsup/upload/internal/stream"
 )
 
 // TestEqualOfAFileThatChanges checks that a file is not taken for the same as an object if
@@ -21,7 +21,7 @@ func TestEqualOfAFileThatChanges(t *testing.T) {
 		open := func(reread Reread) Resumable {
 			file := openFile(t, path, false)
 			if file.reread = reread; zipped {
-				return NewGzip(file, Compressor{flate.HuffmanOnly}, &chunk.Memory{}, 0) // ten times as fast as the default
+				return NewGzip(file, Compressor{flate.HuffmanOnly}, &stream.Memory{}, 0) // ten times as fast as the default
 			}
 			return file
 		}

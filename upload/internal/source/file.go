@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -26,7 +27,7 @@ type File struct {
 var _ Resumable = (*File)(nil)
 
 // NewFile returns the file src. name is for an error.
-func NewFile(src *chunk.Source, name string, reread Reread) (*File, error) {
+func NewFile(src *sourcefile.File, name string, reread Reread) (*File, error) {
 	identity, err := src.Opened()
 	switch {
 	case err != nil:
@@ -37,13 +38,13 @@ func NewFile(src *chunk.Source, name string, reread Reread) (*File, error) {
 	return newFile(src, identity, reread), nil
 }
 
-func newFile(src *chunk.Source, identity chunk.Identity, reread Reread) *File {
+func newFile(src *sourcefile.File, identity chunk.Identity, reread Reread) *File {
 	return &File{original: original{readable: readable{src, reread}, identity: identity}, sum: chunk.NewPrefixCRC(chunk.Checkpoint{})}
 }
 
 // FromReaderAt returns the first size bytes of r as a file.
 func FromReaderAt(r io.ReaderAt, size int64, reread Reread) *File {
-	return newFile(chunk.FromReaderAt(r, size), chunk.Identity{Size: size}, reread)
+	return newFile(sourcefile.FromReaderAt(r, size), chunk.Identity{Size: size}, reread)
 }
 
 // FromBytes returns data as a file. Load does not copy it.
@@ -68,9 +69,9 @@ func (f *File) Close() {
 // that Load does not read it again.
 func (f *File) Head() []byte {
 	if f.Total() <= smallSize && f.read() == nil {
-		return f.data[:min(len(f.data), chunk.HeadSize)]
+		return f.data[:min(len(f.data), content.HeadSize)]
 	}
-	head := make([]byte, min(f.Total(), chunk.HeadSize))
+	head := make([]byte, min(f.Total(), content.HeadSize))
 	n, _ := f.src.ReadAt(head, 0)
 	return head[:n]
 }
@@ -85,7 +86,7 @@ func (f *File) Committed(n int64) {
 	}
 }
 
-// Release is called when no byte will be read again soon, see [chunk.Source.Release].
+// Release is called when no byte will be read again soon, see [sourcefile.File.Release].
 func (f *File) Release() { f.src.Release(chunk.Range{To: f.Total()}) }
 
 // Next returns one long body up to the last multiple of 256 KiB, and then a tail of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -59,7 +60,7 @@ func (f *FileThenStream) Next(ctx context.Context, offset, limit int64) (content
 	}
 	b.From, b.To = b.From+f.base, b.To+f.base
 	if b.Last {
-		b.CRC32C = chunk.Combine(f.crc32c, b.CRC32C, b.To-f.base)
+		b.CRC32C = checksum.Combine(f.crc32c, b.CRC32C, b.To-f.base)
 	}
 	return b, nil
 }
@@ -79,7 +80,7 @@ func (f *FileThenStream) pass(ctx context.Context) error {
 	if !ok || at.Offset != f.base {
 		return fmt.Errorf("%w: %d bytes are committed of %d that were read", session.ErrUnexpectedData, f.base, at.Offset)
 	}
-	whole := chunk.Checkpoint{Offset: f.file.Total(), CRC32C: chunk.Update(at.CRC32C, tail)}
+	whole := chunk.Checkpoint{Offset: f.file.Total(), CRC32C: checksum.Update(at.CRC32C, tail)}
 	if err := f.file.Unchanged(ctx, func() chunk.Checkpoint { return whole }); err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (f *FileThenStream) Whole(ctx context.Context) (chunk.Checkpoint, error) {
 	if err != nil {
 		return end, err
 	}
-	return chunk.Checkpoint{Offset: f.base + end.Offset, CRC32C: chunk.Combine(f.crc32c, end.CRC32C, end.Offset)}, nil
+	return chunk.Checkpoint{Offset: f.base + end.Offset, CRC32C: checksum.Combine(f.crc32c, end.CRC32C, end.Offset)}, nil
 }
 
 // Compare compares only a CRC32C.
@@ -113,7 +114,7 @@ func (f *FileThenStream) Compare(ctx context.Context, p content.Prefix, _ bool) 
 	case n <= 0:
 		return f.file.Compare(ctx, p, false)
 	case f.passed && f.stream.holds(n):
-		return verdict(chunk.Combine(f.crc32c, f.stream.cur.Checkpoint(n).CRC32C, n) == *p.CRC32C), nil
+		return verdict(checksum.Combine(f.crc32c, f.stream.cur.Checkpoint(n).CRC32C, n) == *p.CRC32C), nil
 	}
 	return content.Unknown, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -44,7 +46,7 @@ func TestTornTailOfFileThenStream(t *testing.T) {
 	}
 	defer osf.Close()
 	tf := &tornFile{File: osf, at: base}
-	src, err := chunk.FromFile(tf, 0)
+	src, err := sourcefile.FromFile(tf, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +125,10 @@ func TestFileThenStream(t *testing.T) {
 	verdict(prefix(all[:base+1], "crc32c"), content.Same)
 	verdict(prefix(all[:base+q], "other crc32c"), content.Different)
 	c.Committed(base + 2*q)
-	if b, err = c.Next(t.Context(), base+2*q, q); err != nil || !b.Last || b.CRC32C != chunk.Update(0, all) || c.Total() != int64(len(all)) || c.Changed(t.Context(), 1) != nil {
+	if b, err = c.Next(t.Context(), base+2*q, q); err != nil || !b.Last || b.CRC32C != checksum.Update(0, all) || c.Total() != int64(len(all)) || c.Changed(t.Context(), 1) != nil {
 		t.Errorf("last %v, %08x, %v, %d bytes", b.Last, b.CRC32C, err, c.Total())
 	}
-	if whole, err := c.Whole(t.Context()); err != nil || whole != (chunk.Checkpoint{Offset: int64(len(all)), CRC32C: chunk.Update(0, all)}) {
+	if whole, err := c.Whole(t.Context()); err != nil || whole != (chunk.Checkpoint{Offset: int64(len(all)), CRC32C: checksum.Update(0, all)}) {
 		t.Errorf("%+v, %v", whole, err)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"math"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // Gzip is a file that is compressed while it is sent. Like a stream, it keeps a window
@@ -19,7 +21,7 @@ import (
 type Gzip struct {
 	file    *File
 	with    Compressor
-	memory  *chunk.Memory
+	memory  *stream.Memory
 	window  int
 	offsets Offsets
 
@@ -36,7 +38,7 @@ var _ Resumable = (*Gzip)(nil)
 
 // NewGzip returns the compressed content of a file, with windows of at most window bytes
 // of memory.
-func NewGzip(file *File, with Compressor, memory *chunk.Memory, window int) *Gzip {
+func NewGzip(file *File, with Compressor, memory *stream.Memory, window int) *Gzip {
 	g := &Gzip{file: file, with: with, memory: memory, window: window, offsets: Offsets{size: file.Total()}}
 	g.reset(offsetMark{})
 	return g
@@ -184,7 +186,7 @@ func (g *Gzip) Load(ctx context.Context) (content.Loaded, error) {
 		return plain, err
 	}
 	data, err := io.ReadAll(g.with.reader(plain.Open()))
-	l := loaded(data, chunk.Update(0, data))
+	l := loaded(data, checksum.Update(0, data))
 	g.size, g.crc32c = l.Size, l.CRC32C
 	g.offsets.reset(offsetMark{made: l.Size, read: plain.Size})
 	return l, err
@@ -262,7 +264,7 @@ func (g *Gzip) hash(ctx context.Context, at chunk.Checkpoint, stop int64, report
 		}
 		before := zipped.read
 		n, err := zipped.Read(buf[:min(int64(len(buf)), stop-at.Offset)])
-		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: chunk.Update(at.CRC32C, buf[:n])}
+		at = chunk.Checkpoint{Offset: at.Offset + int64(n), CRC32C: checksum.Update(at.CRC32C, buf[:n])}
 		report(zipped.read-before, at.Offset)
 		if err != nil {
 			return at, err

@@ -11,8 +11,10 @@ import (
 	"testing/iotest"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // text returns n bytes that can be compressed to about three quarters, by each level to other bytes.
@@ -26,7 +28,7 @@ func text(n int) []byte {
 
 func gzipOf(t *testing.T, data []byte, level int) *Gzip {
 	t.Helper()
-	g := NewGzip(FromBytes(data, silent), Compressor{level}, &chunk.Memory{}, 2*q)
+	g := NewGzip(FromBytes(data, silent), Compressor{level}, &stream.Memory{}, 2*q)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -106,7 +108,7 @@ func TestGzipContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		zipped, _ := io.ReadAll(loaded.Open())
-		if !bytes.Equal(unzip(t, zipped), data) || (chunk.Checkpoint{Offset: loaded.Size, CRC32C: loaded.CRC32C}) != whole || whole.CRC32C != chunk.Update(0, zipped) || g.Total() != whole.Offset {
+		if !bytes.Equal(unzip(t, zipped), data) || (chunk.Checkpoint{Offset: loaded.Size, CRC32C: loaded.CRC32C}) != whole || whole.CRC32C != checksum.Update(0, zipped) || g.Total() != whole.Offset {
 			t.Errorf("%d bytes: Load returns %d bytes, want %+v", size, loaded.Size, whole)
 		}
 		if sent, committed := g.Offsets().Estimate(whole.Offset, 0); sent != int64(size) || committed != 0 || g.Offsets().Size() != int64(size) {
@@ -147,7 +149,7 @@ func TestGzipContent(t *testing.T) {
 		},
 		"Seek": func(g *Gzip) error { return g.Seek(t.Context(), q) },
 	} {
-		g := NewGzip(FromReaderAt(broken{}, 2*q, silent), Compressor{}, &chunk.Memory{}, 0)
+		g := NewGzip(FromReaderAt(broken{}, 2*q, silent), Compressor{}, &stream.Memory{}, 0)
 		if err := get(g); !errors.Is(err, chunk.ErrRead) {
 			t.Errorf("%s of a file that cannot be read: %v", name, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/upload/internal/content"
 )
 
 // gzipReader compresses the bytes of a reader. The same bytes always have the same
@@ -108,11 +109,11 @@ func (z *gzipReader) fill() {
 	if err == nil && z.empty >= maxEmptyReads {
 		err = io.ErrNoProgress
 	}
-	z.head = append(z.head, z.block[:min(n, chunk.HeadSize-len(z.head))]...)
+	z.head = append(z.head, z.block[:min(n, content.HeadSize-len(z.head))]...)
 	before := z.out.Len()
 	_, _ = z.zw.Write(z.block[:n]) // a bytes.Buffer does not fail
 	z.read += int64(n)
-	// As in chunk.Stream, only a bare io.EOF is the end.
+	// As in stream.Stream, only a bare io.EOF is the end.
 	if z.err = err; err == io.EOF {
 		_ = z.zw.Close()
 		z.c.done(z.zw)

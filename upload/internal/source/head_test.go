@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
+	"gcsup/upload/internal/content"
 )
 
 // countedFile counts the bytes that are read.
@@ -28,7 +30,7 @@ func (f *countedFile) ReadAt(p []byte, off int64) (int, error) {
 // content, and that a change in between is detected.
 func TestHeadOfASmallFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	for _, size := range []int{0, 1, chunk.HeadSize, 64 << 10, 64<<10 + 1} {
+	for _, size := range []int{0, 1, content.HeadSize, 64 << 10, 64<<10 + 1} {
 		data := bytes.Repeat([]byte("x"), size)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -40,7 +42,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 			}
 			t.Cleanup(func() { f.Close() })
 			counted := &countedFile{File: f}
-			src, err := chunk.FromFile(counted, 0)
+			src, err := sourcefile.FromFile(counted, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,17 +54,17 @@ func TestHeadOfASmallFile(t *testing.T) {
 			return file, counted
 		}
 		file, counted := open()
-		if head := file.Head(); !bytes.Equal(head, data[:min(size, chunk.HeadSize)]) {
+		if head := file.Head(); !bytes.Equal(head, data[:min(size, content.HeadSize)]) {
 			t.Errorf("%d bytes: a head of %d bytes", size, len(head))
 		}
 		loaded, err := file.Load(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := io.ReadAll(loaded.Open()); !bytes.Equal(got, data) || loaded.CRC32C != chunk.Update(0, data) {
+		if got, _ := io.ReadAll(loaded.Open()); !bytes.Equal(got, data) || loaded.CRC32C != checksum.Update(0, data) {
 			t.Errorf("%d bytes: Load returns %d bytes, CRC32C %08x", size, len(got), loaded.CRC32C)
 		}
-		if want := size + max(0, size-64<<10)*chunk.HeadSize; counted.read != want {
+		if want := size + max(0, size-64<<10)*content.HeadSize; counted.read != want {
 			t.Errorf("%d bytes: %d bytes were read, want %d", size, counted.read, want)
 		}
 		changed, _ := open()

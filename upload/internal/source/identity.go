@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 )
 
@@ -18,8 +19,8 @@ type original struct {
 	identity chunk.Identity // of the bytes that were read
 	copied   bool           // the session began with another file; the bytes must still be compared
 	settled  bool           // every later change changes the identity, with these exceptions:
-	unsynced bool           // see chunk.Settled
-	racy     bool           // see chunk.Settled; identity has no change time
+	unsynced bool           // see sourcefile.Settled
+	racy     bool           // see sourcefile.Settled; identity has no change time
 }
 
 // Identity returns the identity of the bytes that were read. It has no change time if a
@@ -70,23 +71,23 @@ func (o *original) remember(id chunk.Identity) {
 // Since reports how the file differs from the one that an earlier process sent. If
 // shared is set, that was possibly on another machine. If imported is set, the file is
 // possibly a copy. ChangeTimeOnly means that the bytes must be compared.
-func (o *original) Since(was chunk.Identity, shared, imported bool) chunk.Change {
+func (o *original) Since(was chunk.Identity, shared, imported bool) sourcefile.Change {
 	earlier := was
 	if shared {
 		earlier.Device = o.identity.Device // machines have different numbers for the same file server
 	}
-	change := earlier.Compare(o.identity)
-	if imported || shared && change != chunk.Same {
+	change := sourcefile.Compare(earlier, o.identity)
+	if imported || shared && change != sourcefile.Same {
 		// It may be a copy on another machine.
 		o.copied = true
 		if was.Size == o.identity.Size {
-			change = chunk.ChangeTimeOnly
+			change = sourcefile.ChangeTimeOnly
 		}
 	}
-	if change == chunk.Same && (was.ChangeTimeNS == 0 || o.unsynced) {
+	if change == sourcefile.Same && (was.ChangeTimeNS == 0 || o.unsynced) {
 		// The times may not show a change: the platform has no change time, the file was
 		// racy, or it cannot be synced.
-		change = chunk.ChangeTimeOnly
+		change = sourcefile.ChangeTimeOnly
 	}
 	return change
 }
@@ -107,14 +108,14 @@ func (o *original) Unchanged(ctx context.Context, hashed func() chunk.Checkpoint
 	if err != nil {
 		return err
 	}
-	change := o.identity.Compare(now)
-	if change == chunk.Same && o.racy {
-		change = chunk.ChangeTimeOnly
+	change := sourcefile.Compare(o.identity, now)
+	if change == sourcefile.Same && o.racy {
+		change = sourcefile.ChangeTimeOnly
 	}
 	switch change {
-	case chunk.Same:
+	case sourcefile.Same:
 		return nil
-	case chunk.ChangeTimeOnly:
+	case sourcefile.ChangeTimeOnly:
 		if err := o.compare(ctx, chunk.Checkpoint{}, hashed()); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
+	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 )
@@ -29,7 +31,7 @@ func write(t *testing.T, data []byte) (path string) {
 // openFile opens a file, and settles it unless it will be changed before its first byte is read.
 func openFile(t *testing.T, path string, settle bool) *File {
 	t.Helper()
-	src, err := chunk.Open(path)
+	src, err := sourcefile.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +92,10 @@ func TestChangesWhileSending(t *testing.T) {
 			t.Errorf("%s: Changed: %v, want %v", name, err, want)
 		}
 		b, err = file.Next(t.Context(), 3*q, 3*q)
-		if !errors.Is(err, want) || err == nil && (!b.Last || b.CRC32C != chunk.Update(0, random(3*q+1000))) {
+		if !errors.Is(err, want) || err == nil && (!b.Last || b.CRC32C != checksum.Update(0, random(3*q+1000))) {
 			t.Errorf("%s: the last body: %v, %v, want %v", name, b.Last, err, want)
 		}
-		if now, err := chunk.StatIdentity(path); want == nil && (err != nil || file.Identity() != now) {
+		if now, err := sourcefile.StatIdentity(path); want == nil && (err != nil || file.Identity() != now) {
 			t.Errorf("%s: the identity is %+v, want %+v, %v", name, file.Identity(), now, err)
 		}
 	}
@@ -113,21 +115,21 @@ func TestSince(t *testing.T) {
 		name                       string
 		was                        chunk.Identity
 		shared, imported, unsynced bool
-		want                       chunk.Change
+		want                       sourcefile.Change
 		copied                     bool
 	}{
-		{"same", now, false, false, false, chunk.Same, false},
-		{"chmod", with(func(i *chunk.Identity) { i.ChangeTimeNS-- }), false, false, false, chunk.ChangeTimeOnly, false},
-		{"racy then", with(func(i *chunk.Identity) { i.ChangeTimeNS = 0 }), false, false, false, chunk.ChangeTimeOnly, false},
-		{"cannot be synced", now, false, false, true, chunk.ChangeTimeOnly, false},
-		{"another device number", device, false, false, false, chunk.ChangeTimeOnly, false},
-		{"same, of another machine", device, true, false, false, chunk.Same, false},
-		{"edited", edited, false, false, false, chunk.Different, false},
-		{"a copy on another machine", edited, true, false, false, chunk.ChangeTimeOnly, true},
-		{"another size there", with(func(i *chunk.Identity) { i.Size++ }), true, false, false, chunk.Different, true},
-		{"imported", chunk.Identity{Size: 8}, false, true, false, chunk.ChangeTimeOnly, true},
-		{"imported, another size", chunk.Identity{Size: 9}, false, true, false, chunk.Different, true},
-		{"imported, same times", now, false, true, false, chunk.ChangeTimeOnly, true},
+		{"same", now, false, false, false, sourcefile.Same, false},
+		{"chmod", with(func(i *chunk.Identity) { i.ChangeTimeNS-- }), false, false, false, sourcefile.ChangeTimeOnly, false},
+		{"racy then", with(func(i *chunk.Identity) { i.ChangeTimeNS = 0 }), false, false, false, sourcefile.ChangeTimeOnly, false},
+		{"cannot be synced", now, false, false, true, sourcefile.ChangeTimeOnly, false},
+		{"another device number", device, false, false, false, sourcefile.ChangeTimeOnly, false},
+		{"same, of another machine", device, true, false, false, sourcefile.Same, false},
+		{"edited", edited, false, false, false, sourcefile.Different, false},
+		{"a copy on another machine", edited, true, false, false, sourcefile.ChangeTimeOnly, true},
+		{"another size there", with(func(i *chunk.Identity) { i.Size++ }), true, false, false, sourcefile.Different, true},
+		{"imported", chunk.Identity{Size: 8}, false, true, false, sourcefile.ChangeTimeOnly, true},
+		{"imported, another size", chunk.Identity{Size: 9}, false, true, false, sourcefile.Different, true},
+		{"imported, same times", now, false, true, false, sourcefile.ChangeTimeOnly, true},
 	} {
 		o := &original{identity: now, unsynced: tt.unsynced}
 		if got := o.Since(tt.was, tt.shared, tt.imported); got != tt.want || o.Copied() != tt.copied {
@@ -172,7 +174,7 @@ func TestFileThatGrows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	src, err := chunk.FromFile(growing{f}, 0)
+	src, err := sourcefile.FromFile(growing{f}, 0)
 	if err == nil {
 		_, err = NewFile(src, path, silent)
 	}
@@ -243,9 +245,9 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		compared, disposed := false, false
-		var dispose func(*chunk.Held) error
+		var dispose func(*os.Root, string, fs.FileInfo, func() error) error
 		if tt.dispose {
-			dispose = func(*chunk.Held) error { disposed = true; return nil }
+			dispose = func(*os.Root, string, fs.FileInfo, func() error) error { disposed = true; return nil }
 		}
 		err := file.Remove(t.Context(), func() (bool, error) { compared = true; return tt.same, tt.unreadable }, func() error { return tt.object }, dispose)
 		_, gone := os.Lstat(path)

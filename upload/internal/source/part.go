@@ -9,20 +9,22 @@ import (
 	"strings"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
+	"gcsup/upload/internal/stream"
 )
 
 // Part is a file that is sent whole in one request. It is kept in memory if the budget allows
 // it. Otherwise it is read from the file for each request, and hashed while it is sent. The bytes of
 // a second request are compared with those of the first.
 type Part struct {
-	src    *chunk.Source
-	data   *chunk.Buffer    // nil if the bytes are not in memory
+	src    *sourcefile.File
+	data   *stream.Buffer   // nil if the bytes are not in memory
 	sum    *chunk.PrefixCRC // of the bytes that were read
 	reread Reread
 }
 
 // Part returns the file as a Part, and reads it if it fits in memory. The caller must call Free.
-func (f *File) Part(ctx context.Context, memory *chunk.Memory) (*Part, error) {
+func (f *File) Part(ctx context.Context, memory *stream.Memory) (*Part, error) {
 	p := &Part{src: f.src, data: memory.NewBuffer(f.Total()), sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: f.reread}
 	if p.data == nil {
 		return p, nil

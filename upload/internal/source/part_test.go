@@ -7,7 +7,7 @@ import (
 	"io"
 	"testing"
 
-	"gcsup/chunk"
+	"gcsup/upload/internal/stream"
 )
 
 // endingReader cancels a context when its bytes are read.
@@ -39,7 +39,7 @@ func TestPartCanceled(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r := &endingReader{ReaderAt: bytes.NewReader(make([]byte, size)), end: func() { cancel(stopped) }}
-		p, err := FromReaderAt(r, size, func(int64, int64, int64) {}).Part(t.Context(), chunk.NewMemory(1))
+		p, err := FromReaderAt(r, size, func(int64, int64, int64) {}).Part(t.Context(), stream.NewMemory(1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 )
 
@@ -21,7 +22,7 @@ const rereadStep = 8 << 20
 
 // readable is bytes that can be read at any offset.
 type readable struct {
-	src    *chunk.Source
+	src    *sourcefile.File
 	reread Reread
 }
 

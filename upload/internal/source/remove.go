@@ -3,8 +3,10 @@ package source
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
 
-	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 )
 
@@ -14,20 +16,20 @@ import (
 // that cannot be synced, may have changed through a mapping. After a resume, the first bytes may not
 // have been compared at all. confirm is called last, because the comparison
 // can take long. It returns an error if the object does not exist. If dispose is not nil, it is
-// called instead of removing the file, see [chunk.Source.Dispose].
-func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error, dispose func(*chunk.Held) error) error {
+// called instead of removing the file, see [sourcefile.File.Dispose].
+func (f *File) Remove(ctx context.Context, same func() (bool, error), confirm func() error, dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error) error {
 	settled, err := f.src.Settle(ctx)
 	if err != nil {
 		return err
 	}
-	change := f.identity.Compare(settled.Identity)
-	if change == chunk.Same && (f.racy || !f.settled || f.unsynced || settled.Unsynced || f.adopted) {
-		change = chunk.ChangeTimeOnly
+	change := sourcefile.Compare(f.identity, settled.Identity)
+	if change == sourcefile.Same && (f.racy || !f.settled || f.unsynced || settled.Unsynced || f.adopted) {
+		change = sourcefile.ChangeTimeOnly
 	}
 	switch change {
-	case chunk.Different:
+	case sourcefile.Different:
 		return fmt.Errorf("%w: its size or modification time has changed after it was read", session.ErrSourceChanged)
-	case chunk.ChangeTimeOnly:
+	case sourcefile.ChangeTimeOnly:
 		equal, err := same()
 		switch {
 		case err != nil:

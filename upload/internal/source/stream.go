@@ -8,28 +8,29 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // Stream is a source that cannot be read again. Bytes that the server has not
 // committed are kept in a window.
 type Stream struct {
-	stream *chunk.Stream
-	zipped *gzipReader // nil unless the stream is compressed
-	cur    *chunk.Part // nil before the first window, and between two
-	done   int64       // committed: all windows before this offset were released
+	stream *stream.Stream
+	zipped *gzipReader  // nil unless the stream is compressed
+	cur    *stream.Part // nil before the first window, and between two
+	done   int64        // committed: all windows before this offset were released
 }
 
 var _ content.Source = (*Stream)(nil)
 
 // NewStream returns the stream of the bytes of r, with windows of at most window bytes
 // of memory. The caller must close it.
-func NewStream(r io.Reader, memory *chunk.Memory, window int) (*Stream, error) {
+func NewStream(r io.Reader, memory *stream.Memory, window int) (*Stream, error) {
 	stream, err := memory.NewStream(r, window)
 	return &Stream{stream: stream}, err
 }
 
 // NewStream is NewStream for bytes that are compressed while they are sent.
-func (c Compressor) NewStream(r io.Reader, memory *chunk.Memory, window int) (*Stream, error) {
+func (c Compressor) NewStream(r io.Reader, memory *stream.Memory, window int) (*Stream, error) {
 	zipped := c.reader(r)
 	stream, err := memory.NewStream(zipped, window)
 	return &Stream{stream: stream, zipped: zipped}, err
@@ -52,7 +53,7 @@ func (s *Stream) Head(ctx context.Context) (first []byte, whole bool, err error)
 	if err == nil && s.zipped != nil {
 		first = s.zipped.head // nothing is read until Next is called
 	}
-	return first[:min(len(first), chunk.HeadSize)], whole, err
+	return first[:min(len(first), content.HeadSize)], whole, err
 }
 
 // Load returns a stream that ends within its first window.

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 // TestRangesOfRequests checks the bytes of a request from an offset, for a limit. A file and a stream must return at
@@ -17,7 +19,7 @@ import (
 func TestRangesOfRequests(t *testing.T) {
 	const size, large = 3*q + 1000, 64 << 20
 	data := random(size)
-	whole := chunk.Update(0, data)
+	whole := checksum.Update(0, data)
 	for _, tt := range []struct {
 		offset, limit int64
 		file          chunk.Range
@@ -68,7 +70,7 @@ func TestStreamKeepsAWindow(t *testing.T) {
 	data := random(3*q + 1000)
 	s := streamOf(t, bytes.NewReader(data))
 	head, whole, err := s.Head(t.Context())
-	if err != nil || whole || !bytes.Equal(head, data[:chunk.HeadSize]) {
+	if err != nil || whole || !bytes.Equal(head, data[:content.HeadSize]) {
 		t.Errorf("a head of %d bytes, whole %v, %v", len(head), whole, err)
 	}
 	known := func(total int64, replayable bool, verdicts ...content.Verdict) {
@@ -76,7 +78,7 @@ func TestStreamKeepsAWindow(t *testing.T) {
 		if s.Total() != total || s.Replayable() != replayable || s.Offsets() != nil || s.Changed(t.Context(), 1) != nil {
 			t.Errorf("total %d, replayable %v, want %d, %v", s.Total(), s.Replayable(), total, replayable)
 		}
-		if whole, err := s.Whole(t.Context()); errors.Is(err, session.ErrUnexpectedData) != (total < 0) || total >= 0 && whole != (chunk.Checkpoint{Offset: total, CRC32C: chunk.Update(0, data)}) {
+		if whole, err := s.Whole(t.Context()); errors.Is(err, session.ErrUnexpectedData) != (total < 0) || total >= 0 && whole != (chunk.Checkpoint{Offset: total, CRC32C: checksum.Update(0, data)}) {
 			t.Errorf("whole: %+v, %v", whole, err)
 		}
 		var got []content.Verdict
@@ -121,11 +123,11 @@ func TestShortStream(t *testing.T) {
 	for _, zipped := range []bool{false, true} {
 		s := streamOf(t, bytes.NewReader(data))
 		if zipped {
-			s, _ = Compressor{}.NewStream(bytes.NewReader(data), &chunk.Memory{}, 2*q)
+			s, _ = Compressor{}.NewStream(bytes.NewReader(data), &stream.Memory{}, 2*q)
 			defer s.Close()
 		}
 		head, whole, err := s.Head(t.Context())
-		if err != nil || !whole || !bytes.Equal(head, data[:chunk.HeadSize]) {
+		if err != nil || !whole || !bytes.Equal(head, data[:content.HeadSize]) {
 			t.Errorf("compressed %v: a head of %d bytes, whole %v, %v", zipped, len(head), whole, err)
 		}
 		loaded, err := s.Load(t.Context())
@@ -134,7 +136,7 @@ func TestShortStream(t *testing.T) {
 		}
 		for range 2 {
 			got, err := io.ReadAll(loaded.Open())
-			if loaded.Size != int64(len(got)) || loaded.CRC32C != chunk.Update(0, got) {
+			if loaded.Size != int64(len(got)) || loaded.CRC32C != checksum.Update(0, got) {
 				t.Errorf("compressed %v: %d bytes, %08x", zipped, loaded.Size, loaded.CRC32C)
 			}
 			if zipped {

@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload/internal/content"
+	"gcsup/upload/internal/stream"
 )
 
 const q = chunk.Granularity
@@ -72,11 +74,11 @@ func (r *received) send(c content.Source, limit int64, rng *rand.Rand) (complete
 		commit = max(chunk.Floor(offset+rng.Int64N(left+1)), offset)
 	}
 	r.committed = append(r.committed, data[offset-b.From:commit-b.From]...)
-	if complete = b.Last && commit == b.To; complete && b.CRC32C != chunk.Update(0, r.committed) {
-		r.t.Errorf("the last body has the CRC32C %08x, want %08x", b.CRC32C, chunk.Update(0, r.committed))
+	if complete = b.Last && commit == b.To; complete && b.CRC32C != checksum.Update(0, r.committed) {
+		r.t.Errorf("the last body has the CRC32C %08x, want %08x", b.CRC32C, checksum.Update(0, r.committed))
 	}
 	// The service may report a checksum of what it has.
-	crc := chunk.Update(0, r.committed)
+	crc := checksum.Update(0, r.committed)
 	other := crc + 1
 	reread := rng.IntN(2) == 0
 	for sum, wrong := range map[*uint32]content.Verdict{&crc: content.Different, &other: content.Same} {
@@ -100,13 +102,13 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 			return FromReaderAt(bytes.NewReader(data), int64(len(data)), silent)
 		},
 		"gzip": func(t *testing.T, data []byte) content.Source {
-			g := NewGzip(FromReaderAt(bytes.NewReader(data), int64(len(data)), silent), fast, &chunk.Memory{}, 2*q)
+			g := NewGzip(FromReaderAt(bytes.NewReader(data), int64(len(data)), silent), fast, &stream.Memory{}, 2*q)
 			t.Cleanup(g.Close)
 			return g
 		},
 		"stream": func(t *testing.T, data []byte) content.Source { return streamOf(t, bytes.NewReader(data)) },
 		"gzip stream": func(t *testing.T, data []byte) content.Source {
-			s, err := fast.NewStream(bytes.NewReader(data), &chunk.Memory{}, 2*q)
+			s, err := fast.NewStream(bytes.NewReader(data), &stream.Memory{}, 2*q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +149,7 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 						c = next
 					}
 				}
-				want := chunk.Checkpoint{Offset: int64(len(r.committed)), CRC32C: chunk.Update(0, r.committed)}
+				want := chunk.Checkpoint{Offset: int64(len(r.committed)), CRC32C: checksum.Update(0, r.committed)}
 				if whole, err := c.Whole(t.Context()); err != nil || whole != want || c.Total() != want.Offset {
 					t.Errorf("the whole source is %+v, %v, and it has %d bytes; want %+v", whole, err, c.Total(), want)
 				}
@@ -179,7 +181,7 @@ func unzip(t *testing.T, zipped []byte) []byte {
 // streamOf returns a stream with windows of two units.
 func streamOf(t *testing.T, r io.Reader) *Stream {
 	t.Helper()
-	s, err := NewStream(r, &chunk.Memory{}, 2*q)
+	s, err := NewStream(r, &stream.Memory{}, 2*q)
 	if err != nil {
 		t.Fatal(err)
 	}

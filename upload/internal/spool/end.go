@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/session/state"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // encodeEnd returns the content of end.json for a stream.
 func encodeEnd(whole chunk.Checkpoint) []byte {
-	text, err := json.Marshal(endRecord{endVersion, whole.Offset, chunk.EncodeCRC32C(whole.CRC32C)})
+	text, err := json.Marshal(endRecord{endVersion, whole.Offset, checksum.Encode(whole.CRC32C)})
 	if err != nil {
 		panic(err) // the fields are plain
 	}
@@ -42,9 +43,9 @@ func decodeEnd(text []byte) (whole chunk.Checkpoint, err error) {
 		return whole, fmt.Errorf("%w: %s: %w", ErrDamaged, endName, err)
 	}
 	if r.V != endVersion {
-		return whole, fmt.Errorf("%w: %s has version %d, this program knows %d", state.ErrTokenVersion, endName, r.V, endVersion)
+		return whole, fmt.Errorf("%w: %s has version %d, this program knows %d", state.ErrVersion, endName, r.V, endVersion)
 	}
-	crc, err := chunk.DecodeCRC32C(r.CRC32C)
+	crc, err := checksum.Decode(r.CRC32C)
 	if err != nil || r.Size < 0 {
 		return whole, fmt.Errorf("%w: %s: invalid size or checksum", ErrDamaged, endName)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 )
 
 // Input is what [Spool.Fill] reads.
@@ -72,7 +73,7 @@ func (f *filler) fill() error {
 			empty = 0
 		}
 		switch {
-		case rerr == io.EOF: // only a bare io.EOF is the end, as in chunk.Stream
+		case rerr == io.EOF: // only a bare io.EOF is the end, as in stream.Stream
 			return f.finish()
 		case rerr == nil && empty >= maxEmptyReads:
 			rerr = io.ErrNoProgress
@@ -304,7 +305,7 @@ func (s *Spool) advance(p []byte, more bool) {
 	if chunk.Floor(s.read.Offset) == s.read.Offset {
 		s.boundary = s.read
 	}
-	read := chunk.Checkpoint{Offset: s.read.Offset + int64(len(p)), CRC32C: chunk.Update(s.read.CRC32C, p)}
+	read := chunk.Checkpoint{Offset: s.read.Offset + int64(len(p)), CRC32C: checksum.Update(s.read.CRC32C, p)}
 	s.change(func() { s.read, s.more = read, more })
 }
 

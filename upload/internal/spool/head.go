@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"gcsup/chunk"
+	"gcsup/upload/internal/content"
 )
 
 // A HeadReader is a reader that keeps its first bytes.
 type HeadReader struct {
 	r     io.Reader
-	Head  []byte        // at most chunk.HeadSize bytes; not changed after Known is closed
+	Head  []byte        // at most content.HeadSize bytes; not changed after Known is closed
 	Known chan struct{} // closed when Head is complete
 	Close func()
 }
@@ -26,10 +26,10 @@ func NewHeadReader(r io.Reader) *HeadReader {
 
 func (h *HeadReader) Read(p []byte) (int, error) {
 	n, err := h.r.Read(p)
-	if more := chunk.HeadSize - len(h.Head); more > 0 && n > 0 {
+	if more := content.HeadSize - len(h.Head); more > 0 && n > 0 {
 		h.Head = append(h.Head, p[:min(n, more, len(p))]...)
 	}
-	if err != nil || len(h.Head) == chunk.HeadSize {
+	if err != nil || len(h.Head) == content.HeadSize {
 		h.Close()
 	}
 	return n, err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/checksum"
 	"gcsup/internal/powerdisk"
 	"gcsup/session/state"
 )
@@ -31,7 +32,7 @@ func bytesOf(n int64) []byte {
 }
 
 func whole(b []byte) chunk.Checkpoint {
-	return chunk.Checkpoint{Offset: int64(len(b)), CRC32C: chunk.Update(0, b)}
+	return chunk.Checkpoint{Offset: int64(len(b)), CRC32C: checksum.Update(0, b)}
 }
 
 // input returns the input of a test.
@@ -390,7 +391,7 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%q: %v", text[:n], err)
 		}
 	}
-	if _, err := decodeEnd([]byte(`{"v":2,"size":1,"crc32c":"AAAAAA=="}`)); !errors.Is(err, state.ErrTokenVersion) || errors.Is(err, ErrDamaged) {
+	if _, err := decodeEnd([]byte(`{"v":2,"size":1,"crc32c":"AAAAAA=="}`)); !errors.Is(err, state.ErrVersion) || errors.Is(err, ErrDamaged) {
 		t.Errorf("a newer version: %v", err)
 	}
 	for _, text := range []string{`{"v":1,"size":-1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":1,"crc32c":"AAAA"}`, `{"v":1,"size":1,"crc32c":"AAAAAA==","more":1}`} {

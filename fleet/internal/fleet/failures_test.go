@@ -1,0 +1,258 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/fleet/internal/fleet"
+)
+
+// failing returns a fault for all requests of an operation on an object.
+func failing(op faults.Op, object string) faults.Fault {
+	return faults.Fault{
+		Match: faults.Match{Op: op, Bucket: bucket, Object: object}, Times: -1,
+		Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
+	}
+}
+
+// letters returns the kinds of the dead letters, by object.
+func (w *world) letters(q *fleet.Queue) map[string]string {
+	w.t.Helper()
+	kinds := map[string]string{}
+	err := q.Failed(w.t.Context(), func(_ string, l fleet.DeadLetter) error {
+		kinds[l.Task.Files[0].Object] = l.Kind
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return kinds
+}
+
+// status reads the status of the fleet.
+func (w *world) status(q *fleet.Queue) *fleet.Status {
+	w.t.Helper()
+	s, err := q.Status(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// TestDeadLetters makes some files of a group and a large file fail. They become dead letters, and
+// the others are uploaded. After the cause is removed, a retry uploads them.
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	refused := failing(faults.OpPut, "tree/large")
+	refused.Do.Status = 403
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{refused}})
+	for i := range 10 {
+		w.write(fmt.Sprintf("small/%d", i), 1000+i, uint64(i))
+	}
+	w.write("large", 9<<20, 1)
+	w.write("other", 9<<20, 2)
+	w.write("small/gone", 10, 3)
+	q := w.queue()
+	w.submit(q)
+	broken := filepath.Join(w.tree, "small/3")
+	for _, path := range []string{filepath.Join(w.tree, "small/gone"), broken} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(broken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	two := func(o *fleet.WorkerOptions) { o.Tries = 2 }
+	w.run(t.Context(), w.worker(q, "a", two))
+	want := map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"}
+	if got := w.letters(q); len(got) != 3 || got["tree/small/3"] != want["tree/small/3"] || got["tree/large"] != want["tree/large"] || got["tree/small/gone"] != want["tree/small/gone"] {
+		t.Errorf("dead letters %v, want %v", got, want)
+	}
+	if s := w.status(q); s.Failed != 3 || s.Done.Files != 10 || s.Tasks != 0 || s.Retried != 2 || len(s.Failures) != 2 {
+		t.Errorf("status %+v", s)
+	}
+	w.gcs.ClearFaults()
+	w.write("small/gone", 10, 3)
+	if err := os.Remove(broken); err != nil {
+		t.Fatal(err)
+	}
+	w.write("small/3", 1003, 3)
+	if n, err := q.RetryFailed(t.Context()); n != 3 || err != nil {
+		t.Errorf("retry: %d, %v", n, err)
+	}
+	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.AcceptChanged = true })) // the files are newer
+	w.check()
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after the retry: %v", got)
+	}
+	if got := w.submit(q); got.Finished != 2 && got.Files > 11 {
+		t.Errorf("submit after the retry: %+v", got)
+	}
+	w.run(t.Context(), w.worker(q, "c", two))
+	w.check()
+	if s := w.status(q); s.Done.Files != 13 || s.Waiting.Files != 0 {
+		t.Errorf("status after the tree was submitted again: %+v, want 13 files", s)
+	}
+}
+
+// TestReplaced replaces an object after the submit. The worker does not replace it again.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	w.write("b", 9<<20, 2)
+	q := w.queue()
+	w.submit(q)
+	for _, name := range []string{"a", "b"} {
+		put(t, w, "tree/"+name, []byte("of another program"))
+	}
+	w.run(t.Context(), w.worker(q, "a", nil))
+	if got := w.letters(q); got["tree/a"] != "precondition" || got["tree/b"] != "precondition" {
+		t.Errorf("dead letters %v, want a and b", got)
+	}
+	for _, name := range []string{"tree/a", "tree/b"} {
+		if data, err := w.gcs.ReadObject(bucket, name); string(data) != "of another program" {
+			t.Errorf("%s was replaced: %v", name, err)
+		}
+	}
+	if got := w.submit(q); got.Files != 2 {
+		t.Errorf("second submit: %+v, want both files", got)
+	}
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after the second submit: %v", got)
+	}
+	w.run(t.Context(), w.worker(q, "b", nil))
+	for _, name := range []string{"a", "b"} {
+		data, err := os.ReadFile(filepath.Join(w.tree, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.gcs.ReadObject(bucket, "tree/"+name); !slices.Equal(got, data) {
+			t.Errorf("%s is not the file that was submitted again: %v", name, err)
+		}
+	}
+}
+
+// put makes an object without the fleet.
+func put(t *testing.T, w *world, name string, data []byte) {
+	t.Helper()
+	if _, err := w.uploader().Bytes(t.Context(), data, spec(name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOutage makes the service fail while four workers upload. No file becomes a dead letter, and all
+// are uploaded afterwards.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 200 {
+		w.write(fmt.Sprintf("%03d", i), 2<<20, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
+	if err := w.gcs.AddFaults(down); err != nil {
+		t.Fatal(err)
+	}
+	var workers sync.WaitGroup
+	w.gcs.ClearFaults() // the state bucket is read once when a worker starts
+	four := []*fleet.Worker{}
+	for i := range 4 {
+		four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.Tries = 2 }))
+	}
+	if err := w.gcs.AddFaults(down); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(6*time.Second, w.gcs.ClearFaults)
+	for _, worker := range four {
+		workers.Go(func() { w.run(t.Context(), worker) })
+	}
+	workers.Wait()
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after an outage: %v", got)
+	}
+	w.check()
+}
+
+// TestOutageOfWrites makes all requests that write to the bucket fail, while the service answers
+// reads, lists and the state bucket. No file becomes a dead letter, and all are uploaded afterwards.
+func TestOutageOfWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 50 {
+		w.write(fmt.Sprintf("small/%02d", i), 1000+i, uint64(i))
+	}
+	w.write("large", 9<<20, 1)
+	w.write("other", 9<<20, 2)
+	q := w.queue()
+	w.submit(q)
+	if err := w.gcs.AddFaults(failing(faults.OpInsert, ""), failing(faults.OpPut, "")); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
+	v := w.start("a", func(o *fleet.WorkerOptions) { o.Tries = 2 })
+	<-v.done
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after an outage of writes: %v", got)
+	}
+	w.check()
+}
+
+// TestCancel empties the queue while a worker uploads.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 1 << 20})
+	for i := range 8 {
+		w.write(fmt.Sprint(i), 9<<20, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	w.afterPuts("", 1, func() {
+		go func() {
+			if n, err := q.Cancel(context.WithoutCancel(t.Context())); err != nil || n != 8 {
+				t.Errorf("cancel: %d tasks, %v", n, err)
+			}
+		}()
+	})
+	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Upload.ChunkSize = 256 << 10 }))
+	if s := w.status(q); s.Tasks != 0 || s.Done.Files+s.Waiting.Files+s.Active.Files != 0 {
+		t.Errorf("status after cancel: %+v", s)
+	}
+	ops := w.gcs.Stats().Ops
+	if ops[faults.OpStart] == 0 || ops[faults.OpCancel] != ops[faults.OpStart] {
+		t.Errorf("%d sessions were started, and %d canceled", ops[faults.OpStart], ops[faults.OpCancel])
+	}
+}
+
+// TestDrain checks that workers take no tasks while the fleet drains.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	if err := q.SetDrain(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	defer stop()
+	w.run(ctx, w.worker(q, "a", nil))
+	if s := w.status(q); s.Tasks != 1 || !s.Draining {
+		t.Errorf("status of a fleet that drains: %+v", s)
+	}
+	if err := q.SetDrain(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	w.run(t.Context(), w.worker(q, "b", nil))
+	w.check()
+}

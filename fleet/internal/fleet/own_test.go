@@ -1,0 +1,174 @@
+package fleet_test
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gcsup/fleet/internal/fleet"
+)
+
+// forbidden is a transport that answers 403 to each request for the data bucket, like the service if
+// an account has no permission.
+type forbidden struct{ base http.RoundTripper }
+
+func (f forbidden) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !strings.Contains(req.URL.Path, "/b/"+bucket+"/") {
+		return f.base.RoundTrip(req)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+		_ = req.Body.Close()
+	}
+	body := `{"error":{"code":403,"message":"no permission","errors":[{"reason":"forbidden","message":"no permission"}]}}`
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Status: "403 Forbidden", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/json"}, "X-Guploader-Uploadid": {"x"}}, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+// TestWorkerWithoutPermissionAlone starts a worker that has no permission before the others, as after a power failure. It fails
+// more often than the tries, and the file becomes no dead letter: the next worker uploads it.
+func TestWorkerWithoutPermissionAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	hc := *w.gcs.Client()
+	hc.Transport = forbidden{hc.Transport}
+	twice := func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 2, time.Minute }
+	bad := w.startWith("bad", &hc, twice)
+	w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
+	bad.kill()
+	w.run(t.Context(), w.worker(q, "good", twice))
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+	w.check()
+}
+
+// TestGroupAtWorkerWithoutPermission uploads a group with a missing file, and then delivers it to a worker that has no
+// permission. Only the missing file becomes a dead letter.
+func TestGroupAtWorkerWithoutPermission(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 10 {
+		w.write(fmt.Sprint(i), 1000, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	if err := os.Remove(filepath.Join(w.tree, "3")); err != nil {
+		t.Fatal(err)
+	}
+	twice := func(o *fleet.WorkerOptions) { o.Tries = 2 }
+	good := w.start("good", twice)
+	w.await("tried", func() bool { return w.status(q).Retried > 0 })
+	good.kill()
+	hc := *w.gcs.Client()
+	hc.Transport = forbidden{hc.Transport}
+	w.run(t.Context(), w.workerOf(q, &hc, "bad", twice))
+	if got := w.letters(q); len(got) != 1 || got["tree/3"] != "no_input" {
+		t.Errorf("dead letters: %v, want one of the missing file", got)
+	}
+	if s := w.status(q); s.Done.Files != 9 || s.Done.Bytes != 9000 || s.Failed != 1 {
+		t.Errorf("status %+v, want 9 files done and 1 failed", s)
+	}
+	w.check()
+}
+
+// TestEmptyMount takes the tree away from the only worker until all tasks have failed, and mounts it again. No file
+// becomes a dead letter, and the worker uploads them.
+func TestEmptyMount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i := range 30 {
+		w.write(fmt.Sprintf("%03d", i), 2<<20, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	away := w.tree + ".away"
+	if err := os.Rename(w.tree, away); err != nil {
+		t.Fatal(err)
+	}
+	v := w.start("only", func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 1, time.Minute })
+	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
+	if err := os.Rename(away, w.tree); err != nil {
+		t.Fatal(err)
+	}
+	<-v.done
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+	w.check()
+}
+
+// TestBadTasks submits a file behind 1,000 files whose directory was removed. Each of these is tried by each worker, and
+// does not keep the workers from the good one for longer than a first try of each.
+func TestBadTasks(t *testing.T) {
+	t.Parallel()
+	const bad = 1000
+	w := newWorld(t, nil)
+	q := w.queue()
+	for i := range bad {
+		w.write(fmt.Sprintf("bad/%04d", i), 0, 0)
+		if err := os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.submit(q)
+	if err := os.RemoveAll(filepath.Join(w.tree, "bad")); err != nil {
+		t.Fatal(err)
+	}
+	w.write("good", 1000, 1)
+	w.submit(q)
+	var workers []*victim
+	for i := range 4 {
+		workers = append(workers, w.start(fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MissingFor, o.Logger = 10*time.Minute, nil }))
+	}
+	w.await("uploaded", func() bool { return w.made("tree/good") > 0 })
+	failed := int64(0)
+	for _, v := range workers {
+		failed += v.Metrics().FailedDeliveries
+	}
+	if failed > 2*bad {
+		t.Errorf("%d bad tasks failed %d times before the good one was tried", bad, failed)
+	}
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("%d dead letters before --missing-for", len(got))
+	}
+}
+
+// TestWrongKey starts a worker with another key than that of the first one.
+func TestWrongKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	q := w.queue()
+	w.worker(q, "first", nil)
+	w.worker(q, "second", nil)
+	block, err := aes.NewCipher([]byte("another key of 32 bytes, not zer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := cipher.NewGCM(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*fleet.WorkerOptions){
+		"another key": func(o *fleet.WorkerOptions) { o.AEAD = other },
+		"no key":      func(o *fleet.WorkerOptions) { o.AEAD, o.Unsealed = nil, true },
+	} {
+		opts := w.options("third", change)
+		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), opts); !errors.Is(err, fleet.ErrStateKey) {
+			t.Errorf("%s: %v, want ErrStateKey", name, err)
+		}
+	}
+}

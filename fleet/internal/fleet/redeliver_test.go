@@ -1,0 +1,42 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/fleet/internal/fleet"
+)
+
+// TestRedeliveredGroup delivers a group again, of which a worker has sent a part. The finished files are not sent again.
+func TestRedeliveredGroup(t *testing.T) {
+	t.Parallel()
+	const files, sent = 100, 80
+	w := newWorld(t, nil)
+	for i := range files {
+		w.write(fmt.Sprintf("small-%03d", i), 1000, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	ctx, stop := context.WithCancel(t.Context())
+	var inserts atomic.Int32
+	hook := func(r fakegcs.Request) {
+		if r.Op == faults.OpInsert && r.Bucket == bucket && inserts.Add(1) == sent {
+			stop()
+		}
+	}
+	w.onRequest.Store(&hook)
+	w.run(ctx, w.worker(q, "a", func(o *fleet.WorkerOptions) { o.UntilEmpty = false }))
+	before := inserts.Load()
+	if err := fleet.Redeliver(t.Context(), w.connect()); err != nil {
+		t.Fatal(err)
+	}
+	w.run(t.Context(), w.worker(w.queue(), "b", nil))
+	if again := inserts.Load() - before; again > files-sent {
+		t.Errorf("%d files were sent by the second worker, want at most %d", again, files-sent)
+	}
+	w.check()
+}

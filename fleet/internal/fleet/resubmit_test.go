@@ -1,0 +1,178 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/fleet/internal/fleet"
+	"gcsup/session"
+	"gcsup/upload"
+	"gcsup/upload/tree"
+)
+
+// TestSubmitAfterCancel submits a tree again after it was canceled and before the
+// worker reads the cancellation. The tasks of the second submit stay.
+func TestSubmitAfterCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 2 << 20})
+	w.write("a", 9<<20, 1)
+	w.write("b", 9<<20, 2)
+	q := w.queue()
+	w.submit(q)
+	began := make(chan struct{})
+	w.afterPuts("", 1, func() { close(began) })
+	w.start("a", func(o *fleet.WorkerOptions) { o.UntilEmpty, o.Upload.ChunkSize = false, 256<<10 })
+	<-began
+	if _, err := q.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.write("c", 9<<20, 3)
+	w.submit(q)
+	w.run(t.Context(), w.worker(q, "b", nil))
+	if s := w.status(q); s.Done.Files != 3 || s.Waiting.Files != 0 {
+		t.Errorf("status %+v", s)
+	}
+	w.check()
+}
+
+// TestOtherFileOfSameSizeAndTime submits another directory to the same destination, in which
+// a file has the same size and modification time, but other bytes.
+func TestOtherFileOfSameSizeAndTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	released := time.Unix(1e9, 0)
+	for seed := range uint64(2) {
+		w.tree = t.TempDir()
+		w.write("a", 1000, seed)
+		if err := os.Chtimes(filepath.Join(w.tree, "a"), released, released); err != nil {
+			t.Fatal(err)
+		}
+		q := w.queue()
+		w.submit(q)
+		w.run(t.Context(), w.worker(q, "a", nil))
+	}
+	got, err := w.gcs.ReadObject(bucket, "tree/a")
+	if err != nil || string(got) != string(content(1000, 1)) {
+		t.Errorf("the object is not the second file: %v", err)
+	}
+}
+
+// TestSubmitChangedFile changes a file whose upload is saved, and submits it again. The
+// upload starts over.
+func TestSubmitChangedFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
+	w.write("large", 12<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	ctx, stop := context.WithCancel(t.Context())
+	w.afterPuts("tree/large", 4, stop)
+	w.run(ctx, w.worker(q, "a", chunked))
+	w.write("large", 10<<20, 2)
+	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	if got := w.letters(q); got["tree/large"] != "stale_copy" {
+		t.Errorf("dead letters %v, want the file that changed after its submit", got)
+	}
+	w.submit(q)
+	w.run(t.Context(), w.worker(q, "c", chunked))
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after the file was submitted again: %v", got)
+	}
+	w.check()
+}
+
+// TestStaleCopy changes files after their submit. A worker uploads them only with AcceptChanged, and the
+// status then reports their number.
+func TestStaleCopy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for i, name := range []string{"a", "b", "c"} {
+		w.write(name, 1000, uint64(i))
+	}
+	w.write("large", 12<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	w.write("b", 1001, 2)
+	w.write("large", 9<<20, 2)
+	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	if got := w.letters(q); len(got) != 2 || got["tree/b"] != "stale_copy" || got["tree/large"] != "stale_copy" {
+		t.Errorf("dead letters %v, want b and large", got)
+	}
+	if s := w.status(q); s.Done.Files != 2 || s.Changed != 0 {
+		t.Errorf("status %+v, want 2 files", s)
+	}
+	if _, err := q.RetryFailed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.worker(q, "second", func(o *fleet.WorkerOptions) { o.AcceptChanged = true }).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s := w.status(q); s.Done.Files != 4 || s.Changed != 2 {
+		t.Errorf("status %+v, want 4 files, and that 2 changed", s)
+	}
+	w.check()
+}
+
+// TestSubmitWhileFileChanges changes a file after a worker has uploaded it, and submits the tree again
+// while the task is still in the queue. The submit reports the change, and a later submit uploads the
+// file.
+func TestSubmitWhileFileChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		w.write(name, 1000, 1)
+	}
+	q := w.queue()
+	w.submit(q)
+	if got := w.submit(q); got.Queued != 3 || got.Changed != 0 {
+		t.Errorf("submit of the same files: %+v", got)
+	}
+	var inserts atomic.Int64
+	hook := func(r fakegcs.Request) {
+		if r.Op == faults.OpInsert && inserts.Add(1) == 3 { // all files were read, in any order
+			w.write("a", 1001, 2)
+			if got := w.submit(q); got.Queued != 3 || got.Changed != 1 {
+				t.Errorf("submit of a changed file that is in the queue: %+v", got)
+			}
+		}
+	}
+	w.onRequest.Store(&hook)
+	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }))
+	if got := w.submit(q); got.Files != 3 {
+		t.Errorf("submit of a changed file: %+v", got)
+	}
+	w.run(t.Context(), w.worker(q, "b", nil))
+	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 2)) {
+		t.Errorf("the object is not the changed file: %v", err)
+	}
+}
+
+// TestSubmitToMissingBucket submits a tree to a bucket that does not exist. Nothing is put
+// into the queue.
+func TestSubmitToMissingBucket(t *testing.T) {
+	t.Parallel()
+	missing := faults.Action{Effect: faults.EffectStatus, Status: 404}
+	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Bucket: bucket}, Times: -1, Do: missing}}})
+	w.write("a", 1000, 1)
+	tree, err := tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := w.queue()
+	done, err := fleet.Submit(t.Context(), q, fleet.Submission{
+		Jobs: tree.Walk(t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Uploader: w.uploader(),
+	})
+	if !errors.Is(err, session.ErrNotFound) || done.Files != 0 {
+		t.Errorf("submit: %+v, %v, want ErrNotFound", done, err)
+	}
+	if s := w.status(q); s.Tasks != 0 {
+		t.Errorf("%d tasks are in the queue", s.Tasks)
+	}
+}

@@ -1,0 +1,36 @@
+package fleet_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gcsup/fleet/internal/fleet"
+)
+
+// TestRetryDamaged retries a file, and a message that was damaged. The latter stays a dead letter, because its files are
+// not known.
+func TestRetryDamaged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
+		t.Fatal(err)
+	}
+	must(w.connect().Request("gcsup.default.task.00ff", []byte("damaged"), 5e9))
+	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	for range 2 {
+		if added, err := q.Retry(t.Context(), "00ff"); added || !errors.Is(err, fleet.ErrDamagedLetter) {
+			t.Errorf("added %t, %v, want ErrDamagedLetter", added, err)
+		}
+	}
+	if n, err := q.RetryFailed(t.Context()); n != 1 || !errors.Is(err, fleet.ErrDamagedLetter) {
+		t.Errorf("%d files, %v, want one and ErrDamagedLetter", n, err)
+	}
+	if s := w.status(q); s.Failed != 1 || s.Tasks != 1 {
+		t.Errorf("status %+v, want one dead letter and one task", s)
+	}
+}

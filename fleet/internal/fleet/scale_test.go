@@ -1,0 +1,116 @@
+package fleet_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gcsup/fleet/internal/fleet"
+)
+
+// TestWorkersOverlap checks that four workers upload at the same time, two files
+// each: the first eight requests with data are answered only when all eight have
+// arrived.
+func TestWorkersOverlap(t *testing.T) {
+	t.Parallel()
+	const workers, jobs = 4, 2
+	w := newWorld(t, nil)
+	w.fill("a", 24)
+	w.submit(w.queue())
+	hc := *w.gcs.Client()
+	all := newGathering(workers*jobs, hc.Transport)
+	hc.Transport = all
+	timer := time.AfterFunc(time.Minute, func() {
+		t.Error("after a minute there are not eight requests at a time")
+		all.open()
+	})
+	defer timer.Stop()
+	var running sync.WaitGroup
+	for i := range workers {
+		worker := w.workerOf(w.queue(), &hc, fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.Jobs = jobs })
+		running.Go(func() { w.run(t.Context(), worker) })
+	}
+	running.Wait()
+	w.check()
+}
+
+// gathering is a transport that holds uploads to the bucket until a number of them are under way.
+type gathering struct {
+	http.RoundTripper
+	missing int
+	mu      sync.Mutex
+	open    func()
+	opened  chan struct{}
+}
+
+func newGathering(requests int, base http.RoundTripper) *gathering {
+	g := &gathering{RoundTripper: base, missing: requests, opened: make(chan struct{})}
+	g.open = sync.OnceFunc(func() { close(g.opened) })
+	return g
+}
+
+func (g *gathering) RoundTrip(req *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(req.URL.Path, "/upload/storage/v1/b/"+bucket+"/") {
+		g.mu.Lock()
+		if g.missing--; g.missing == 0 {
+			g.open()
+		}
+		g.mu.Unlock()
+		<-g.opened
+	}
+	return g.RoundTripper.RoundTrip(req)
+}
+
+// BenchmarkWorkers compares one worker with four, each of which has the same rate
+// limit. The limit is low, so that the processors do not limit the rate.
+func BenchmarkWorkers(b *testing.B) {
+	w := newWorld(b, nil)
+	limited := func(o *fleet.WorkerOptions) { o.Rate, o.Jobs = 2<<20, 2 }
+	q := w.queue()
+	var one, four time.Duration
+	for i := 0; b.Loop(); i++ {
+		w.fill(fmt.Sprintf("one-%d", i), 6)
+		w.submit(q)
+		one += w.measure(1, limited)
+		w.fill(fmt.Sprintf("four-%d", i), 24)
+		w.submit(q)
+		four += w.measure(4, limited)
+	}
+	w.check()
+	b.ReportMetric(4*one.Seconds()/four.Seconds(), "times-as-fast")
+}
+
+// measure runs workers until the queue is empty, and returns the time from the first
+// object to the last.
+func (w *world) measure(workers int, change func(*fleet.WorkerOptions)) time.Duration {
+	began := time.Now()
+	var running sync.WaitGroup
+	for i := range workers {
+		worker := w.worker(w.queue(), fmt.Sprintf("w%d", i), change)
+		running.Go(func() { w.run(w.t.Context(), worker) })
+	}
+	running.Wait()
+	var first, last time.Time
+	for _, r := range w.gcs.Requests() {
+		if r.Bucket != bucket || r.Received == 0 || r.Time.Before(began) {
+			continue
+		}
+		if first.IsZero() || r.Time.Before(first) {
+			first = r.Time
+		}
+		if end := r.Time.Add(r.Elapsed); end.After(last) {
+			last = end
+		}
+	}
+	return last.Sub(first)
+}
+
+// fill writes files of 1.4 MiB, which have a task each.
+func (w *world) fill(dir string, n int) {
+	for i := range n {
+		w.write(fmt.Sprintf("%s/%02d", dir, i), 11<<17, uint64(i))
+	}
+}

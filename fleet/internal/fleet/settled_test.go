@@ -1,0 +1,123 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gcsup/fakegcs"
+	"gcsup/fleet/internal/fleet"
+	"gcsup/upload"
+)
+
+// ledger returns a Ledger in the state bucket of the workers.
+func (w *world) ledger() *fleet.Ledger {
+	w.t.Helper()
+	return must(fleet.NewLedger(w.gcs.Client(), w.gcs.URL, stateBucket, "uploads"))
+}
+
+// submitTo submits the tree to a destination, with a record in the state bucket.
+func (w *world) submitTo(q *fleet.Queue, prefix string) {
+	w.t.Helper()
+	s := w.submission(prefix)
+	s.Ledger = w.ledger()
+	if _, err := fleet.Submit(w.t.Context(), q, s); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestUntilEmptyFailed checks that a worker does not end with success if a file became a dead letter.
+func TestUntilEmptyFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	w.write("b", 1000, 1)
+	q := w.queue()
+	w.submit(q)
+	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Tries = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
+		t.Errorf("error %v, want ErrFilesFailed", err)
+	}
+}
+
+// TestUntilEmptyLost loses the queue while a worker uploads. The worker does not end with success until
+// all that was submitted before is submitted again and done.
+func TestUntilEmptyLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 8 << 20})
+	for i := range 20 {
+		w.write(fmt.Sprint(i), 2<<20, uint64(i))
+	}
+	q := w.queue()
+	w.submitTo(q, "tree/")
+	wiped := make(chan struct{})
+	w.afterPuts("", 3, func() {
+		go func() {
+			defer close(wiped)
+			w.wipe()
+		}()
+	})
+	err := w.worker(q, "first", func(o *fleet.WorkerOptions) { o.Jobs, o.Upload.ChunkSize = 1, 1<<20 }).Run(t.Context())
+	if <-wiped; !errors.Is(err, fleet.ErrQueueLost) || !strings.Contains(err.Error(), "20 files for gs://data-bucket/tree/ ") || !strings.Contains(err.Error(), "delete gs://state-bucket/uploads/submissions/default/") {
+		t.Errorf("after the queue was lost: %v, want ErrQueueLost and the submission", err)
+	}
+	q = w.queue()
+	w.submitTo(q, "copy/")
+	if err := w.worker(q, "second", nil).Run(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
+		t.Errorf("after another submission: %v, want ErrQueueLost", err)
+	}
+	w.submitTo(q, "tree/")
+	if err := w.worker(q, "third", nil).Run(t.Context()); err != nil {
+		t.Errorf("after the tree was submitted again: %v", err)
+	}
+	w.check()
+	// All submissions are done. A later loss of the queue loses nothing.
+	w.wipe()
+	q = w.queue()
+	if err := w.worker(q, "fourth", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+		t.Errorf("a new queue: %v, want ErrUnknownTotal", err)
+	}
+	w.submitTo(q, "copy/")
+	if err := w.worker(q, "fifth", nil).Run(t.Context()); err != nil {
+		t.Errorf("another submission after all were done: %v", err)
+	}
+}
+
+// TestUntilEmptyInterrupted checks that a worker does not end with success if Submit was interrupted,
+// and that a canceled fleet is settled.
+func TestUntilEmptyInterrupted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 2<<20, 1)
+	w.write("b", 2<<20, 1)
+	q := w.queue()
+	s := w.submission("tree/")
+	s.Ledger = w.ledger()
+	jobs := s.Jobs
+	s.Jobs = func(yield func(upload.Job) bool) {
+		next, stop := iter.Pull(jobs)
+		defer stop()
+		job, _ := next()
+		yield(job)
+		panic("killed")
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = fleet.Submit(t.Context(), q, s)
+	}()
+	if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+		t.Errorf("after a submit that was interrupted: %v, want ErrUnknownTotal", err)
+	}
+	if _, err := q.Cancel(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
+		t.Errorf("after the fleet was canceled: %v", err)
+	}
+}

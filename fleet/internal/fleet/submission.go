@@ -1,0 +1,263 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/backoff"
+)
+
+// Errors of [Queue.Settled].
+var (
+	// ErrNotEmpty means that the queue has tasks.
+	ErrNotEmpty = errors.New("the queue is not empty")
+
+	// ErrUnknownTotal means that it is not known what was submitted.
+	ErrUnknownTotal = errors.New("it is not known what was submitted: submit the tree again")
+
+	// ErrFilesFailed means that there are dead letters.
+	ErrFilesFailed = errors.New("files failed: see gcsup-fleet status --failed")
+)
+
+// submissionRecord is the record of a call of Submit. One is in the records bucket of the queue, and one
+// in the state bucket. That in the state bucket shows what is missing if the queue is lost.
+type submissionRecord struct {
+	V           int       `json:"v"`
+	Destination string    `json:"destination"` // gs://BUCKET/PREFIX
+	Started     time.Time `json:"started"`
+	Queue       time.Time `json:"queue"`    // when the queue was created to which the files were added
+	Complete    bool      `json:"complete"` // Submit has ended without an error
+	Files       int64     `json:"files"`    // that were submitted; those that were in the queue or finished before count too
+	Bytes       int64     `json:"bytes"`    // of these files
+	Done        bool      `json:"done"`     // in the state bucket: all files are finished, or the fleet was canceled
+}
+
+// submissionPrefix is the beginning of the keys of submissions in the records bucket. The other keys
+// are tasks.
+const submissionPrefix = "submission-"
+
+// Ledger keeps records of submissions in the state bucket of the workers, so that they are known
+// even if the queue is lost.
+type Ledger struct{ state *stateBucket }
+
+// NewLedger returns the Ledger for the state bucket of workers, see WorkerOptions. hc must add
+// credentials to requests.
+func NewLedger(hc *http.Client, endpoint, stateBucket, statePrefix string) (*Ledger, error) {
+	b, err := newStateBucket(hc, endpoint, stateBucket, statePrefix, backoff.Policy{})
+	if err != nil {
+		return nil, err
+	}
+	return &Ledger{b}, nil
+}
+
+// dir returns the beginning of the names of the records of a fleet.
+func (l *Ledger) dir(fleet string) string { return "submissions/" + fleet + "/" }
+
+// put writes the record of a submission.
+func (l *Ledger) put(ctx context.Context, fleet, id string, r submissionRecord) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return l.state.write(ctx, l.dir(fleet)+id+".json", data)
+}
+
+// all returns the records of a fleet, by ID.
+func (l *Ledger) all(ctx context.Context, fleet string) (map[string]submissionRecord, error) {
+	names, err := l.state.list(ctx, l.dir(fleet))
+	if err != nil {
+		return nil, err
+	}
+	records := map[string]submissionRecord{}
+	for _, name := range names {
+		data, err := l.state.read(ctx, name)
+		if errors.Is(err, errNoObject) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var r submissionRecord
+		if err := json.Unmarshal(data, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.state.url(name), err)
+		}
+		records[strings.TrimSuffix(strings.TrimPrefix(name, l.dir(fleet)), ".json")] = r
+	}
+	return records, nil
+}
+
+// url returns the URL of a record.
+func (l *Ledger) url(fleet, id string) string { return l.state.url(l.dir(fleet) + id + ".json") }
+
+// id returns the ID of a submission. A submission of the same sources to the same destination has
+// the same ID, and replaces the record of the earlier one.
+func (s *Submission) id() string {
+	sum := sha256.Sum256([]byte(s.destination() + "\n" + s.Name))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (s *Submission) destination() string {
+	return "gs://" + s.Listing.Bucket + "/" + s.Listing.Prefix
+}
+
+// created returns when the stream of the queue was created.
+func (q *Queue) created(ctx context.Context) (at time.Time, err error) {
+	err = q.repeat(ctx, func() error {
+		info, err := q.open.Load().stream.Info(ctx)
+		if err == nil {
+			at = info.Created
+		}
+		return err
+	})
+	return at, err
+}
+
+// recorded returns the record of the submission in the queue, which is that of an earlier submit, or nil.
+func (s *submitter) recorded(ctx context.Context) (earlier *submissionRecord, err error) {
+	err = s.q.repeat(ctx, func() error {
+		e, err := s.q.open.Load().records.Get(ctx, submissionPrefix+s.id())
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(e.Value(), &earlier)
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	return earlier, recordErr(err)
+}
+
+// recordInQueue writes the record of the submission to the queue.
+func (s *submitter) recordInQueue(ctx context.Context, r submissionRecord) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return recordErr(s.q.repeat(ctx, func() error {
+		_, err := s.q.open.Load().records.Put(ctx, submissionPrefix+s.id(), data)
+		return err
+	}))
+}
+
+// recordInLedger writes the record of the submission to the Ledger, if there is one.
+func (s *submitter) recordInLedger(ctx context.Context, r submissionRecord) error {
+	if s.Ledger == nil {
+		return nil
+	}
+	return recordErr(s.Ledger.put(ctx, s.q.opts.Fleet, s.id(), r))
+}
+
+func recordErr(err error) error {
+	if err != nil {
+		return fmt.Errorf("record of the submission: %w", err)
+	}
+	return nil
+}
+
+// Settled returns nil if all that was submitted is done: the queue is empty, it has not lost a
+// task, and no file failed. Otherwise the error wraps [ErrNotEmpty], [ErrQueueLost],
+// [ErrUnknownTotal] or [ErrFilesFailed], or is one of NATS or of the state bucket. A queue that was
+// canceled is settled. ledger may be nil: submissions before the queue was lost are then not known.
+func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
+	created, err := q.created(ctx)
+	if err != nil {
+		return err
+	}
+	known, queued := map[string]submissionRecord{}, 0
+	err = each(ctx, q.open.Load().records, func(e jetstream.KeyValueEntry) error {
+		id, ok := strings.CutPrefix(e.Key(), submissionPrefix)
+		if !ok {
+			var r record
+			if json.Unmarshal(e.Value(), &r) == nil && r.State == stateQueued {
+				queued += r.Files
+			}
+			return nil
+		}
+		var s submissionRecord
+		err := json.Unmarshal(e.Value(), &s)
+		known[id] = s
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	set, _, err := q.settings(ctx)
+	if err != nil {
+		return err
+	}
+	// A submit may have added tasks meanwhile.
+	info, err := q.open.Load().stream.Info(ctx)
+	switch {
+	case err != nil:
+		return err
+	case info.State.Msgs > 0:
+		return ErrNotEmpty
+	case queued > 0:
+		return fmt.Errorf("%w: %d files are not finished and not in the queue", ErrQueueLost, queued)
+	}
+	if err := complete(known); err != nil {
+		return err
+	}
+	canceled := set.Canceled.Count > 0
+	if ledger != nil {
+		if err := q.settleLedger(ctx, ledger, created, known, canceled); err != nil {
+			return err
+		}
+	}
+	if len(known) == 0 && !canceled {
+		return fmt.Errorf("the queue is new, and empty: %w", ErrUnknownTotal)
+	}
+	letters := 0
+	if err := q.Failed(ctx, func(string, DeadLetter) error { letters++; return nil }); err != nil {
+		return err
+	}
+	if letters > 0 {
+		return fmt.Errorf("%d %w", letters, ErrFilesFailed)
+	}
+	return nil
+}
+
+// complete returns an error if one of the submissions has not ended.
+func complete(submissions map[string]submissionRecord) error {
+	for _, s := range submissions {
+		if !s.Complete {
+			return fmt.Errorf("the submission to %s has not ended: %w", s.Destination, ErrUnknownTotal)
+		}
+	}
+	return nil
+}
+
+// settleLedger returns an error if the Ledger has a submission whose files are not all finished. It marks
+// the others as done. known are the submissions in the queue.
+func (q *Queue) settleLedger(ctx context.Context, ledger *Ledger, created time.Time, known map[string]submissionRecord, canceled bool) error {
+	all, err := ledger.all(ctx, q.opts.Fleet)
+	if err != nil {
+		return err
+	}
+	for id, s := range all {
+		if s.Done {
+			continue
+		}
+		_, found := known[id]
+		switch {
+		case !s.Queue.Equal(created) || !found && !canceled:
+			return fmt.Errorf("%w: %d files for %s were submitted before; if they are not needed any more, delete %s", ErrQueueLost, s.Files, s.Destination, ledger.url(q.opts.Fleet, id))
+		case found && !s.Complete:
+			return fmt.Errorf("the submission to %s has not ended: %w", s.Destination, ErrUnknownTotal)
+		}
+		s.Done = true
+		if err := ledger.put(ctx, q.opts.Fleet, id, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/fleet/internal/fleet"
+	sessionbucket "gcsup/internal/bucket"
+	"gcsup/session"
+)
+
+// chunked makes a worker send requests of 1 MiB, so that it often gets a committed offset.
+func chunked(o *fleet.WorkerOptions) { o.Upload.ChunkSize = 1 << 20 }
+
+// afterPuts calls f once, after n requests with data for an object were answered. "" is any object.
+func (w *world) afterPuts(object string, n int32, f func()) {
+	var puts atomic.Int32
+	hook := func(r fakegcs.Request) {
+		if r.Op == faults.OpPut && (object == "" || r.Object == object) && puts.Add(1) == n {
+			f()
+		}
+	}
+	w.onRequest.Store(&hook)
+}
+
+// puts returns the offsets at which the requests with data for an object begin.
+func (w *world) puts(object string) (starts []int64) {
+	for _, r := range w.gcs.Requests() {
+		var from, to, size int64
+		if r.Object != object || r.Received == 0 {
+			continue
+		}
+		if n, _ := fmt.Sscanf(r.ContentRange, "bytes %d-%d/%d", &from, &to, &size); n == 3 {
+			starts = append(starts, from)
+		}
+	}
+	return starts
+}
+
+// resumedAt returns the offset in the reply to the last status query for an object.
+func (w *world) resumedAt(object string) int64 {
+	at := int64(-1)
+	for _, r := range w.gcs.Requests() {
+		var to int64
+		if r.Op == faults.OpQuery && r.Object == object && strings.HasPrefix(r.Range, "bytes=0-") {
+			if n, _ := fmt.Sscanf(r.Range, "bytes=0-%d", &to); n == 1 {
+				at = to + 1
+			}
+		}
+	}
+	return at
+}
+
+// TestTakeover kills a worker in the middle of an upload. Another one continues at the
+// committed offset, within AckWait and 3 s.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
+	w.write("large", 12<<20, 1)
+	q := w.queue()
+	w.submit(q)
+
+	killed := make(chan time.Time, 1)
+	var first *victim
+	started := make(chan struct{})
+	w.afterPuts("tree/large", 4, func() {
+		<-started
+		killed <- time.Now()
+		first.kill()
+	})
+	first = w.start("first", chunked)
+	close(started)
+	died := <-killed
+	<-first.done
+
+	resumed := make(chan time.Time, 1)
+	var once sync.Once
+	hook := func(r fakegcs.Request) {
+		if r.Op == faults.OpPut && r.Object == "tree/large" {
+			once.Do(func() { resumed <- r.Time })
+		}
+	}
+	w.onRequest.Store(&hook)
+	w.run(t.Context(), w.worker(q, "second", chunked))
+	if took := (<-resumed).Sub(died); took > w.ackWait+3*time.Second {
+		t.Errorf("the upload continued after %v, want at most %v", took, w.ackWait+3*time.Second)
+	} else {
+		t.Logf("the upload continued after %v", took)
+	}
+	w.check()
+	at, starts := w.resumedAt("tree/large"), w.puts("tree/large")
+	if at < 4<<20 {
+		t.Errorf("the service had %d bytes when the second worker asked, want at least 4 MiB", at)
+	}
+	found := false
+	for _, s := range starts {
+		found = found || s == at
+	}
+	if !found {
+		t.Errorf("requests began at %v, none of them at the committed offset %d", starts, at)
+	}
+}
+
+// TestOtherChunkSize kills a worker when it has acquired the lease of an upload. Another worker, which sends
+// the file in one request because its chunks are larger, leaves no saved upload.
+func TestOtherChunkSize(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("file", 4<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	var first *victim
+	started := make(chan struct{})
+	var once sync.Once
+	hook := func(r fakegcs.Request) {
+		if r.Op == faults.OpInsert && r.Bucket == stateBucket && strings.HasSuffix(r.Object, ".gcsup") {
+			once.Do(func() {
+				<-started
+				first.kill()
+			})
+		}
+	}
+	w.onRequest.Store(&hook)
+	first = w.start("first", chunked)
+	close(started)
+	<-first.done
+	if left := w.saved(); len(left) != 1 {
+		t.Fatalf("saved uploads %v, want the lease of the worker that died", left)
+	}
+	w.run(t.Context(), w.worker(q, "second", nil))
+	w.check()
+	if left := w.saved(); len(left) != 0 {
+		t.Errorf("saved uploads %v are left", left)
+	}
+}
+
+// saved returns the names of the saved uploads.
+func (w *world) saved() (names []string) {
+	w.t.Helper()
+	client := must(session.NewClient(w.gcs.Client(), w.gcs.URL))
+	page, r := sessionbucket.List(w.t.Context(), client, sessionbucket.Query{Bucket: stateBucket})
+	if page == nil {
+		w.t.Fatal(r.Err)
+	}
+	for _, o := range page.Objects {
+		if strings.HasSuffix(o.Name, ".gcsup") {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// TestHandOver stops a worker as SIGTERM does. Another one continues at once.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
+	w.ackWait = time.Minute
+	w.write("large", 12<<20, 1)
+	q := w.queue()
+	w.submit(q)
+	ctx, stop := context.WithCancel(t.Context())
+	w.afterPuts("tree/large", 4, stop)
+	w.run(ctx, w.worker(q, "first", chunked))
+	began := time.Now()
+	w.run(t.Context(), w.worker(q, "second", chunked))
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the second worker took %v", took)
+	}
+	w.check()
+	if at := w.resumedAt("tree/large"); at < 4<<20 {
+		t.Errorf("the service had %d bytes when the second worker asked, want at least 4 MiB", at)
+	}
+}
+
+// TestWiped wipes JetStream while a worker is in the middle of an upload, and submits the tree again.
+func TestWiped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
+	w.ackWait = 5 * time.Second
+	w.write("large", 12<<20, 1)
+	w.write("other", 12<<20, 2)
+	for i := range 30 {
+		w.write(fmt.Sprintf("small/%d", i), 1000, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	wiped := make(chan struct{})
+	w.afterPuts("tree/large", 4, func() { close(wiped) })
+	worker := w.worker(q, "first", func(o *fleet.WorkerOptions) {
+		chunked(o)
+		o.UntilEmpty = false
+	})
+	go func() {
+		defer close(done)
+		w.run(ctx, worker)
+	}()
+	<-wiped
+	w.wipe()
+	w.submit(q)
+	w.run(t.Context(), w.worker(w.queue(), "second", chunked))
+	stop()
+	<-done
+	w.check()
+	seen := map[int64]int{}
+	for _, s := range w.puts("tree/large") {
+		seen[s]++
+		if seen[s] > 1 {
+			t.Errorf("bytes at %d were sent %d times", s, seen[s])
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package errkind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gcsup/backoff"
+	"gcsup/chunk"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// libraries are the packages whose sentinel errors have a kind.
+var libraries = []string{"backoff", "chunk", "session", "session/state", "session/state/bucketstore", "upload", "upload/gcs", "upload/manifest", "upload/mirror", "upload/tree"}
+
+// TestEverySentinel checks that each sentinel error of the library has a kind, and that the kind has
+// its name, unless the documentation of the package has it as an exception.
+func TestEverySentinel(t *testing.T) {
+	table := tableOfKinds(t)
+	exception := regexp.MustCompile(`(?m)^//\t\w+ +\[.*\]`)
+	page := strings.Join(exception.FindAllString(source(t), -1), "\n")
+	found := 0
+	for _, library := range libraries {
+		for name, alias := range sentinels(t, library) {
+			found++
+			full := path.Base(library) + "." + name
+			kind, ok := table[full]
+			switch {
+			case !ok && (table[alias] != "" || hasAlias(t, full, table)):
+			case !ok:
+				t.Errorf("%s has no kind", full)
+			case kind != snake(name) && !strings.Contains(page, "["+full+"]") && !grouped[full]:
+				t.Errorf("%s has the kind %q, which is no exception; want %q", full, kind, snake(name))
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("found %d sentinels", found)
+	}
+}
+
+// grouped are the exceptions that the documentation of the package has as a group.
+var grouped = map[string]bool{
+	"manifest.ErrFormat": true, "manifest.ErrUnsorted": true, "manifest.ErrClosed": true,
+	"tree.ErrSymlink": true, "tree.ErrNotRegular": true, "tree.ErrName": true, "tree.ErrLeftOut": true,
+}
+
+// hasAlias reports whether another package exports the sentinel error by a name in the table.
+func hasAlias(t *testing.T, full string, table map[string]string) bool {
+	for _, library := range libraries {
+		for name, alias := range sentinels(t, library) {
+			if alias == full && table[path.Base(library)+"."+name] != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sentinels returns the exported variables Err… of a package, with what they are an alias of.
+func sentinels(t *testing.T, library string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(library), "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no files, %v", library, err)
+	}
+	found := map[string]string{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, d := range parse(t, file).Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				v := s.(*ast.ValueSpec)
+				for i, name := range v.Names {
+					if len(v.Values) != len(v.Names) || !strings.HasPrefix(name.Name, "Err") {
+						continue
+					}
+					found[name.Name] = nameOf(v.Values[i])
+				}
+			}
+		}
+	}
+	return found
+}
+
+// tableOfKinds returns the table of kinds by the names of the sentinel errors in it.
+func tableOfKinds(t *testing.T) map[string]string {
+	t.Helper()
+	table := map[string]string{}
+	ast.Inspect(parse(t, "errkind.go"), func(n ast.Node) bool {
+		c, ok := n.(*ast.CompositeLit)
+		if !ok || c.Type != nil || len(c.Elts) != 2 {
+			return true
+		}
+		table[nameOf(c.Elts[0])] = kinds[len(table)].kind
+		return true
+	})
+	if len(table) != len(kinds) {
+		t.Fatalf("read %d rows of the table, want %d", len(table), len(kinds))
+	}
+	return table
+}
+
+// nameOf returns pkg.Name for a selector, else "".
+func nameOf(e ast.Expr) string {
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		return s.X.(*ast.Ident).Name + "." + s.Sel.Name
+	}
+	return ""
+}
+
+func parse(t *testing.T, file string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// source returns the comment of the package.
+func source(t *testing.T) string {
+	t.Helper()
+	var lines []string
+	for _, c := range parse(t, "errkind.go").Doc.List {
+		lines = append(lines, c.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// snake returns a name such as ErrURIMismatch as uri_mismatch.
+func snake(name string) string {
+	name = strings.ReplaceAll(strings.TrimPrefix(name, "Err"), "URI", "Uri")
+	return strings.ToLower(strings.Join(regexp.MustCompile(`[A-Z][a-z]*`).FindAllString(name, -1), "_"))
+}
+
+// TestOf checks which of two sentinel errors decides the kind.
+func TestOf(t *testing.T) {
+	missing := func() error { _, err := chunk.Open(filepath.Join(t.TempDir(), "a")); return err }()
+	for _, c := range []struct {
+		err      error
+		kind     string
+		sentinel error
+	}{
+		{session.ErrUnexpectedData, "unexpected_data", session.ErrUnexpectedData},
+		{errors.New("unheard of"), LocalIO, nil},
+		{missing, NoInput, chunk.ErrOpen},
+		{fmt.Errorf("%w: %w", chunk.ErrRead, errors.New("disk")), LocalIO, chunk.ErrRead},
+		{&state.HeldError{}, "in_use", state.ErrInUse},
+		{backoff.ErrRetriesExhausted, "retries_exhausted", session.ErrRetriesExhausted},
+		{fmt.Errorf("%w: %w", upload.ErrNotTried, session.ErrNotFound), "not_found", session.ErrNotFound},
+		{upload.ErrNotTried, "not_tried", upload.ErrNotTried},
+		{fmt.Errorf("%w (before that: %w)", context.Canceled, session.ErrCredentials), "interrupted", context.Canceled},
+		{&session.Error{Kind: session.ErrRetriesExhausted, Err: session.ErrStalled}, "retries_exhausted", session.ErrRetriesExhausted},
+		{&session.Error{Kind: session.ErrRetriesExhausted, Err: context.DeadlineExceeded}, "retries_exhausted", session.ErrRetriesExhausted},
+	} {
+		for _, err := range []error{c.err, fmt.Errorf("while testing: %w", c.err)} {
+			if kind, sentinel := Of(err), Sentinel(err); kind != c.kind || sentinel != c.sentinel {
+				t.Errorf("%v: %s, %v; want %s, %v", strconv.Quote(err.Error()), kind, sentinel, c.kind, c.sentinel)
+			}
+		}
+	}
+}

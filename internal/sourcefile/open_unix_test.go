@@ -1,0 +1,132 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package sourcefile_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gcsup/chunk"
+	"gcsup/internal/sourcefile"
+)
+
+// TestOpenNamedPipe checks that Open refuses a named pipe and does not open it.
+// No process opens the other end, so that Open would block.
+func TestOpenNamedPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sourcefile.Open(path)
+	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "stream") {
+		t.Errorf("Open = %v, want ErrNotRegular and what to do", err)
+	}
+}
+
+func TestOpenSocket(t *testing.T) {
+	// The path is relative, because the path of a socket may have at most 104
+	// bytes.
+	t.Chdir(t.TempDir())
+	l, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := sourcefile.Open("socket"); !errors.Is(err, chunk.ErrNotRegular) {
+		t.Errorf("Open = %v, want ErrNotRegular", err)
+	}
+}
+
+func TestSourceFollowsALink(t *testing.T) {
+	data := content(10)
+	path := file(t, data)
+	link := path + ".link"
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, link)
+	if identity(t, s) != identity(t, open(t, path)) {
+		t.Error("the identities of a link and its file differ")
+	}
+	// A link that points to another file is a change.
+	other := file(t, data)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Identity(); !errors.Is(err, chunk.ErrChanged) {
+		t.Errorf("Identity = %v, want ErrChanged", err)
+	}
+}
+
+// waitForChangeTime waits until a change gets another change time than was,
+// because the clock of a file system has ticks of some milliseconds.
+func waitForChangeTime(t *testing.T, was chunk.Identity) {
+	t.Helper()
+	path := file(t, nil)
+	for s := open(t, path); identity(t, s).ChangeTimeNS == was.ChangeTimeNS; {
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSourceReplaced(t *testing.T) {
+	data := content(10)
+	dir := filepath.Dir(file(t, data))
+	t.Chdir(dir)
+	s := open(t, "source")
+	was := identity(t, s)
+
+	// The source stores an absolute path, so that a change of the working
+	// directory has no effect.
+	t.Chdir(t.TempDir())
+
+	path := filepath.Join(dir, "source")
+	waitForChangeTime(t, was)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := sourcefile.Compare(was, identity(t, s)); got != sourcefile.ChangeTimeOnly {
+		t.Errorf("Compare of a removed file = %v, want %v (it has one link less)", got, sourcefile.ChangeTimeOnly)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Identity(); !errors.Is(err, chunk.ErrChanged) {
+		t.Errorf("Identity of a replaced file = %v, want ErrChanged", err)
+	}
+}
+
+func TestSourceClosed(t *testing.T) {
+	s := open(t, file(t, nil))
+	if err := s.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if _, err := s.Identity(); !errors.Is(err, chunk.ErrRead) || !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Identity after Close = %v, want ErrRead and os.ErrClosed", err)
+	}
+}
+
+func TestSourceChmod(t *testing.T) {
+	path := file(t, content(10))
+	s := open(t, path)
+	was := identity(t, s)
+	if was.Inode == 0 || was.ChangeTimeNS == 0 {
+		t.Fatalf("identity %+v, want an inode and a change time", was)
+	}
+	waitForChangeTime(t, was)
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if got := sourcefile.Compare(was, identity(t, s)); got != sourcefile.ChangeTimeOnly {
+		t.Errorf("Compare after chmod = %v, want %v", got, sourcefile.ChangeTimeOnly)
+	}
+}

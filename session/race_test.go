@@ -1,7 +1,0 @@
-//go:build race
-
-package session_test
-
-// raceDetector reports whether the race detector is on. It makes tests with one
-// goroutine slow and cannot find a race in them.
-const raceDetector = true
