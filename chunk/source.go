@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"gcsup/internal/checksum"
 	"gcsup/internal/regular"
@@ -109,8 +110,8 @@ func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, 
 	if c.Offset < 0 || to < c.Offset {
 		return Checkpoint{}, fmt.Errorf("hash: invalid range from %d to %d", c.Offset, to)
 	}
-	buf := buffers.Get().(*buffer)
-	defer buffers.Put(buf)
+	buf, done := hashBuffer(to - c.Offset)
+	defer done()
 	for c.Offset < to {
 		if ctx.Err() != nil {
 			return Checkpoint{}, fmt.Errorf("hash: %w", context.Cause(ctx))
@@ -122,6 +123,20 @@ func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, 
 		c = Checkpoint{c.Offset + int64(len(p)), checksum.Update(c.CRC32C, p)}
 	}
 	return c, nil
+}
+
+// smallBuffers has the buffers that hash a short piece, so that many small files
+// need little memory.
+var smallBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+// hashBuffer returns a buffer to hash n bytes. The caller must call done.
+func hashBuffer(n int64) (buf []byte, done func()) {
+	if n <= 64<<10 {
+		b := smallBuffers.Get().(*[64 << 10]byte)
+		return b[:], func() { smallBuffers.Put(b) }
+	}
+	b := buffers.Get().(*buffer)
+	return b[:], func() { buffers.Put(b) }
 }
 
 // Close closes the file that [Open] opened. The argument of [FromReaderAt] stays open.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -80,10 +81,15 @@ func sendLent(w io.Writer, b body, limited *io.LimitedReader) (n int64, err erro
 // memory to lend.
 const Memory = firstStep + corkSize
 
+// copies has the buffers of sendCopies.
+var copies = sync.Pool{New: func() any { return new([firstStep]byte) }}
+
 // onlyWriter hides a ReadFrom, which would not use the buffer.
 type onlyWriter struct{ io.Writer }
 
 // sendCopies sends the bytes of r, which has no memory to lend.
 func sendCopies(w io.Writer, r io.Reader) (int64, error) {
-	return io.CopyBuffer(onlyWriter{w}, r, make([]byte, firstStep))
+	buf := copies.Get().(*[firstStep]byte)
+	defer copies.Put(buf)
+	return io.CopyBuffer(onlyWriter{w}, r, buf[:])
 }
