@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gcsup/backoff"
@@ -73,24 +71,14 @@ func (r *Reply) setError(scrub func(string) string, resp *http.Response, fromSer
 	r.Reason, r.Message = oneline.Text(scrub(reason)), oneline.Text(scrub(message))
 }
 
-// replyBodies are buffers for the bodies of replies that describe an object. They
-// have at most bodyLimit.
-var replyBodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
 // readReplyObject returns the object that a successful reply describes, or nil.
 func readReplyObject(resp *http.Response) *Object {
-	b := replyBodies.Get().(*bytes.Buffer)
-	defer func() {
-		if b.Cap() <= bodyLimit {
-			b.Reset()
-			replyBodies.Put(b)
-		}
-	}()
 	var o *Object
-	if _, err := b.ReadFrom(io.LimitReader(resp.Body, objectLimit)); err == nil {
-		o = parseObject(b.Bytes())
+	body, err := io.ReadAll(io.LimitReader(resp.Body, objectLimit))
+	if err == nil {
+		o = parseObject(body)
 	}
-	if o == nil && b.Len() == 0 {
+	if o == nil && len(body) == 0 {
 		o = objectFromHeaders(resp.Header)
 	}
 	return o
