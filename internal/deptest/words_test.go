@@ -29,6 +29,7 @@ var words = []struct{ where, pattern, use string }{
 	{"", `\bmake walk\b`, "make model-check"},
 	{"docs/", `\b[0-9]+ tries\b`, "retries, or attempts"},
 	{"upload/outbox/", `\btries +uint|\.tries\b`, "failures"},
+	{"", `no-gate\b|noGate\b|reason=gate\b|\+gate\b`, "no-circuit-breaker, circuit breaker"},
 	{"internal/retrysim/", `\btries\b`, "retries"},
 }
 
