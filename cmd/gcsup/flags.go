@@ -83,7 +83,7 @@ func (e *emulatorFlag) Set(text string) error {
 // sendFlags control requests, retries and the use of the network.
 type sendFlags struct {
 	requests   cmdline.SendFlags
-	noGate     bool
+	noBreaker  bool
 	limitRate  rateFlag
 	memory     memoryFlag
 	parallel   parallelFlag
@@ -103,7 +103,7 @@ func (f *sendFlags) addRestarting(fs *pflag.FlagSet) {
 
 func (f *sendFlags) addNetwork(fs *pflag.FlagSet) {
 	f.parallel = parallelAuto
-	fs.BoolVar(&f.noGate, "no-gate", false, "retry even while other uploads of this run fail too")
+	fs.BoolVar(&f.noBreaker, "no-circuit-breaker", false, "retry even while other uploads of this run fail too")
 	fs.Var(&f.parallel, "parallel", "send large files in parts over `N` connections, auto, or off")
 	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
 	fs.Var(&f.memory, "memory", "memory for standard input, compressed files and parts of multipart uploads, all together, such as 64MiB (default: 128MiB)")
@@ -126,7 +126,7 @@ func (f *sendFlags) options() (upload.Options, error) {
 		o.RateLimit = upload.NewRateLimit(int64(f.limitRate.Size))
 	}
 	o.Memory = int64(f.memory.Size)
-	if f.noGate {
+	if f.noBreaker {
 		o.Breaker = backoff.NoBreaker
 	}
 	return o, nil
@@ -222,7 +222,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = process.Absolute(value)
-		case "retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "request-rate", "memory", "if-source-changed", "remove-source":
+		case "retry-for", "max-wait", "no-circuit-breaker", "stall-timeout", "stall-rate", "chunk-size", "parallel", "parallel-by", "limit-rate", "request-rate", "memory", "if-source-changed", "remove-source":
 			if command != "resume" {
 				return
 			}

@@ -37,7 +37,7 @@ func TestSendOptions(t *testing.T) {
 	if _, err := upload.New(nil, &got); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB", "--no-gate")
+	f, _ = parsed(t, "--stall-timeout=0", "--retry-for=1h", "--chunk-size=8MiB", "--max-wait=59s", "--if-source-changed=restart", "--stall-rate=1KiB", "--no-circuit-breaker")
 	got, err = f.send.options()
 	if err != nil || got.StallTimeout >= 0 || got.RetryFor != time.Hour || got.ChunkSize != 8<<20 ||
 		got.Policy.Maximum != 59*time.Second || !got.RestartChanged || got.StallRate != 1024 || got.Breaker != backoff.NoBreaker {
@@ -72,7 +72,7 @@ func TestResumeCommand(t *testing.T) {
 		{[]string{"--emulator"}, map[string]string{"STORAGE_EMULATOR_HOST": "h:1"}, "gcsup resume ID --emulator"},
 		{[]string{"--emulator=em"}, nil, "gcsup resume ID " + shell.Quote("--emulator="+here+"/em")},
 		{[]string{"--limit-rate=0", "--memory=64B"}, nil, "gcsup resume ID --limit-rate=0 --memory=64B"},
-		{[]string{"--no-gate"}, nil, "gcsup resume ID --no-gate"},
+		{[]string{"--no-circuit-breaker"}, nil, "gcsup resume ID --no-circuit-breaker"},
 		{[]string{"--config=my.yaml"}, nil, "gcsup resume ID " + shell.Quote("--config="+here+"/my.yaml")},
 		{[]string{"--config="}, nil, "gcsup resume ID --config="}, // without that, the user's file would be read
 		{[]string{"--retry-for=90m", "--if-source-changed=restart"}, nil, "gcsup resume ID --if-source-changed=restart --retry-for=1h30m0s"},

@@ -29,7 +29,9 @@ var words = []struct{ where, pattern, use string }{
 	{"", `\bmake walk\b`, "make model-check"},
 	{"docs/", `\b[0-9]+ tries\b`, "retries, or attempts"},
 	{"upload/outbox/", `\btries +uint|\.tries\b`, "failures"},
+	{"", `no-gate\b|noGate\b|reason=gate\b|\+gate\b`, "no-circuit-breaker, circuit breaker"},
 	{"internal/retrysim/", `\btries\b`, "retries"},
+	{"fleet/", `--tries\b|"tries\b|\bTries\b`, "failures"},
 }
 
 // TestWords checks that no file has a word that another one replaced.

@@ -93,7 +93,7 @@ func TestServer(t *testing.T) {
 		{"a tenth of a second is queued", Scenario{Capacity: 100}, []step{{0, 50, 10}, {0, 1, 0}, {9 * ms, 1, 0}, {10 * ms, 2, 1}, {10 * s, 50, 10}}},
 		{"small capacity queues one", Scenario{Capacity: 3}, []step{{0, 5, 1}, {333_333_333, 1, 0}, {333_333_334, 1, 1}}},
 		{"exact over thirds", Scenario{Capacity: 3}, []step{{0, 1, 1}, {s, 1, 1}, {s + 333_333_334, 1, 1}, {s + 666_666_667, 1, 0}, {s + 666_666_668, 1, 1}, {2*s + 2, 1, 1}}},
-		{"gate", Scenario{Capacity: 10, gate: true}, []step{{0, 100, 1}, {99 * ms, 100, 0}, {100 * ms, 100, 1}, {s, 100, 1}}},
+		{"single", Scenario{Capacity: 10, single: true}, []step{{0, 100, 1}, {99 * ms, 100, 0}, {100 * ms, 100, 1}, {s, 100, 1}}},
 		{"outage", Scenario{Capacity: 100, Outage: time.Second}, []step{{0, 5, 0}, {s - 1, 5, 0}, {s, 50, 10}, {s, 1, 0}}},
 		{"outage later", Scenario{Capacity: 100, Outage: time.Second, start: time.Second}, []step{{0, 50, 10}, {s - 1, 1, 1}, {s, 1, 0}, {2 * s, 50, 10}}},
 		// Capacity grows to 100/s in 10 s. After t seconds the credit is 5 t^2

@@ -11,14 +11,14 @@ import (
 
 // A Result is the result of one policy.
 type Result struct {
-	Policy   string   `json:"policy"` // with the suffix "+gate" if clients shared gates
+	Policy   string   `json:"policy"` // with the suffix "+breaker" if clients shared circuit breakers
 	Requests int64    `json:"requests"`
 	Wasted   int64    `json:"wasted"`            // requests that were not served
 	Peak     int64    `json:"peak_per_s"`        // most requests in a second in which the server was up
 	P50      Time     `json:"p50_s"`             // when half of the clients had been served
 	P99      Time     `json:"p99_s"`             // when 99 % had been served
 	All      Time     `json:"all_s"`             // when all had been served
-	MaxWait  Time     `json:"max_wait_s"`        // longest backoff of a client, without waits at a gate
+	MaxWait  Time     `json:"max_wait_s"`        // longest backoff of a client, without waits at a breaker
 	Failed   int      `json:"failed"`            // clients that stopped, or were not served by the end of the run
 	CutOff   bool     `json:"cut_off,omitempty"` // the run was stopped because of too many requests; "never" and Failed are meaningless
 	Load     []Second `json:"-"`                 // load in each second

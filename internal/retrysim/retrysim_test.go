@@ -178,10 +178,10 @@ func TestHerd(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
+func TestBreaker(t *testing.T) {
 	s := scenario(t, "processes")
 	r := run(t, s, "cloudstorage")
-	off, on := r["cloudstorage"], r["cloudstorage+gate"]
+	off, on := r["cloudstorage"], r["cloudstorage+breaker"]
 	if off.Failed != 0 || on.Failed != 0 {
 		t.Errorf("%d clients were never served without the breaker, %d with it", off.Failed, on.Failed)
 	}
@@ -282,7 +282,7 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("Run = %v, want an error with %q", err, test.want)
 		}
 	}
-	if _, err := retrysim.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, gate, overload, uploads, processes") {
+	if _, err := retrysim.Lookup("stampede"); err == nil || !strings.Contains(err.Error(), "herd, single, overload, uploads, processes") {
 		t.Errorf("Lookup(stampede) = %v, want an error with the names", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -356,7 +356,7 @@ func TestCharts(t *testing.T) {
 		policies       []string
 	}{
 		{"backoff-herd.svg", "herd", []string{"none", "exponential", "cloudstorage", "full", "decorrelated"}},
-		{"backoff-gate.svg", "processes", []string{"cloudstorage"}},
+		{"backoff-breaker.svg", "processes", []string{"cloudstorage"}},
 	} {
 		s := scenario(t, chart.scenario)
 		results, err := retrysim.Run(t.Context(), s, chart.policies, 1)
@@ -419,7 +419,7 @@ func checkChart(t *testing.T, file string, chart []byte) {
 }
 
 func TestWriteTable(t *testing.T) {
-	s := scenario(t, "gate")
+	s := scenario(t, "single")
 	var b bytes.Buffer
 	if err := retrysim.WriteTable(&b, s, []retrysim.Result{
 		{Policy: "full", Requests: 12, Wasted: 2, Peak: 7, P50: retrysim.Time(1500 * time.Millisecond), P99: retrysim.Time(2 * time.Second), All: 2123456789, MaxWait: retrysim.Time(31 * time.Second)},

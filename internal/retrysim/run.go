@@ -23,8 +23,8 @@ const (
 
 // What the clients of a group share, as a suffix of the name of the policy.
 const (
-	nothing    = ""
-	sharedGate = "+gate"
+	nothing       = ""
+	sharedBreaker = "+breaker"
 )
 
 // Run simulates the scenario once for each of the policies, and returns the
@@ -38,7 +38,7 @@ func Run(ctx context.Context, s Scenario, policies []string, seed uint64) ([]Res
 	}
 	shares := []string{nothing}
 	if s.group > 0 {
-		shares = append(shares, sharedGate)
+		shares = append(shares, sharedBreaker)
 	}
 	var runs []*run
 	for _, policy := range policies {
@@ -85,7 +85,7 @@ type client struct {
 	count     int64
 	refused   int                // refused requests since the last served one
 	left      int                // parts that are not served yet
-	gate      *gate              // nil without gates
+	breaker   *virtualBreaker    // nil without circuit breakers
 	operation *breaker.Operation // at the breaker
 	pacer     pacer              // nil if the client makes its requests at once
 }
@@ -156,14 +156,14 @@ func (r *run) begin() {
 		r.at(0, func() { r.try(client{count: int64(s.Clients), left: s.parts}) })
 		return
 	}
-	var shared *gate
+	var shared *virtualBreaker
 	for i := range s.Clients {
 		c := client{count: 1, left: s.parts}
 		if r.shared != nothing {
 			if i%s.group == 0 {
-				shared = new(gate)
+				shared = new(virtualBreaker)
 			}
-			c.gate, c.operation = shared, new(breaker.Operation)
+			c.breaker, c.operation = shared, new(breaker.Operation)
 		}
 		first := int64(0)
 		if s.spread > 0 {
@@ -177,12 +177,12 @@ func (r *run) begin() {
 	}
 }
 
-// try makes the request of c, or has it wait for its gate or pacer.
+// try makes the request of c, or has it wait for its circuit breaker or pacer.
 func (r *run) try(c client) {
 	switch {
 	case c.pacer != nil:
 		c.pacer.retry(c)
-	case c.gate != nil && c.refused > 0 && c.gate.breaker.Open():
+	case c.breaker != nil && c.refused > 0 && c.breaker.Open():
 		r.enter(c)
 	default:
 		r.request(c)
@@ -217,16 +217,16 @@ func (r *run) answer(c client, served int64) {
 	if c.count > served {
 		r.refused(c, c.count-served)
 	}
-	if c.gate != nil {
-		r.admit(c.gate)
+	if c.breaker != nil {
+		r.admit(c.breaker)
 	}
 }
 
 // served records that the requests of count of the clients of c were served. They make their next requests.
 func (r *run) served(c client, count int64) {
 	r.last = r.now
-	if c.gate != nil {
-		c.gate.breaker.Succeeded(c.operation)
+	if c.breaker != nil {
+		c.breaker.Succeeded(c.operation)
 	}
 	c.count, c.refused = count, 0
 	c.left--
@@ -251,11 +251,11 @@ func (r *run) refused(c client, count int64) {
 		c.pacer.answered(false)
 	}
 	switch {
-	case c.gate != nil:
+	case c.breaker != nil:
 		random := r.random.Float64() // for the wait and the breaker, as in backoff.Waiter
-		c.gate.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
+		c.breaker.Failed(c.operation, r.time(), 0, func(probes int) time.Duration { return r.policy.Delay(probes, random) })
 		if stops {
-			c.gate.breaker.Leave(c.operation, r.time())
+			c.breaker.Leave(c.operation, r.time())
 		} else {
 			r.wait(c, random)
 		}

@@ -26,13 +26,13 @@ type Scenario struct {
 
 	start   time.Duration // when the outage starts
 	spread  time.Duration // first requests are at random times in this span; 0 for all at once
-	gate    bool          // no queue; the server serves one request at a time
+	single  bool          // no queue; the server serves one request at a time
 	ramp    time.Duration // time after the outage in which capacity grows from 0
 	refusal int64         // cost of a refusal, in thousandths of the cost of serving
 	parts   int           // requests of each client, served one after the other
 	pause   time.Duration // time between two parts
-	group   int           // number of clients that share a gate; each policy runs with and without gates
-	reply   time.Duration // duration of a retry that a gate admits, and of each request to service
+	group   int           // number of clients that share a circuit breaker; each policy runs with and without
+	reply   time.Duration // duration of a retry that a breaker admits, and of each request to service
 
 	// The simulations of docs/backoff.md, which are tests, set these.
 	service func(random *rand.Rand) service // instead of the server; its replies take time
@@ -49,9 +49,9 @@ func Scenarios() []Scenario {
 			Clients: 1000, Capacity: 100, Outage: time.Minute, parts: 1,
 		},
 		{
-			Name:    "gate",
-			About:   "all clients ask at once at a gate that lets one through at a time",
-			Clients: 100, Capacity: 10, parts: 1, gate: true,
+			Name:    "single",
+			About:   "all clients ask a server at once that serves one request at a time",
+			Clients: 100, Capacity: 10, parts: 1, single: true,
 		},
 		{
 			Name:    "overload",
@@ -67,7 +67,7 @@ func Scenarios() []Scenario {
 		},
 		{
 			Name:    "processes",
-			About:   "as herd, in processes of 32 clients each, without and with a gate per process",
+			About:   "as herd, in processes of 32 clients each, without and with a circuit breaker per process",
 			Clients: 3200, Capacity: 400, Outage: time.Minute, parts: 1, group: 32, reply: 100 * time.Millisecond,
 		},
 	}

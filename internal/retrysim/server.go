@@ -37,7 +37,7 @@ func newServer(s Scenario) *server {
 		refusal:  s.refusal * request / 1000,
 		queue:    max(int64(s.Capacity)*request/10, request),
 	}
-	if s.gate {
+	if s.single {
 		v.queue = request
 	}
 	v.credit = v.queue

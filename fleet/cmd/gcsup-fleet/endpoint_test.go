@@ -18,7 +18,7 @@ func TestOtherEndpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakegcs.Options{})
 	files := map[string][]byte{"a": w.write("a", 10)}
-	work := []string{"work", "--until-empty", "--tries=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed"}
+	work := []string{"work", "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed"}
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	other := strings.Replace(w.gcs.URL, "127.0.0.1", "localhost", 1)
 	cmd := w.command(work...)

@@ -39,7 +39,7 @@ func TestStatusWait(t *testing.T) {
 	}
 	submit := func() { w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree") }
 	work := func() {
-		w.run("work", "--until-empty", "--tries=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
+		w.run("work", "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
 	}
 	status("", exit.Temporary, "it is not known what was submitted")
 	submit()
@@ -81,7 +81,7 @@ func TestRetryHint(t *testing.T) {
 	w.write("a", 10)
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	w.write("a", 11)
-	w.run("work", "--until-empty", "--tries=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
+	w.run("work", "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
 	if code, messages := w.run("retry", "--failed"); code != exit.OK || !strings.Contains(messages, "1 files will fail again: ") || !strings.Contains(messages, "--accept-changed") {
 		t.Errorf("exit code %d: %s", code, messages)
 	}

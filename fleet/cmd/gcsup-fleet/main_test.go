@@ -546,7 +546,7 @@ func TestUntilEmpty(t *testing.T) {
 	w.write("a", 10)
 	work := func(command string, want int, text string) {
 		t.Helper()
-		args := []string{command, "--until-empty", "--tries=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed"}
+		args := []string{command, "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed"}
 		if code, messages := w.run(args...); code != want || !strings.Contains(messages, text) {
 			t.Errorf("%s: exit code %d, messages %q, want %d and %q", command, code, messages, want, text)
 		}

@@ -79,7 +79,7 @@ func TestNameNotResolved(t *testing.T) {
 	messages := &onMessage{}
 	f := &natsFlags{url: "nats://host.invalid:4222", fleet: "default"}
 	if _, err := f.open(t.Context(), stdio{err: messages}); exitCodeOf(err) != exit.Temporary || strings.Count(messages.String(), "host.invalid") < 2 {
-		t.Errorf("error %v (exit code %d), messages %q, want exit code %d after some tries", err, exitCodeOf(err), messages, exit.Temporary)
+		t.Errorf("error %v (exit code %d), messages %q, want exit code %d after some attempts", err, exitCodeOf(err), messages, exit.Temporary)
 	}
 }
 

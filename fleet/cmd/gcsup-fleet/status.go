@@ -213,7 +213,7 @@ type failedLine struct {
 	Destination string    `json:"destination"`
 	Kind        string    `json:"kind"`
 	Reason      string    `json:"reason"`
-	Tries       int       `json:"tries"`
+	Failures    int       `json:"failures"`
 	Time        time.Time `json:"time"`
 }
 
@@ -222,7 +222,7 @@ func printFailed(ctx context.Context, out io.Writer, q *fleet.Queue, asJSON bool
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	return q.Failed(ctx, func(key string, l fleet.DeadLetter) error {
-		line := failedLine{V: 1, Type: "failed", Key: key, Kind: l.Kind, Reason: l.Reason, Tries: l.Tries, Time: l.Time}
+		line := failedLine{V: 1, Type: "failed", Key: key, Kind: l.Kind, Reason: l.Reason, Failures: l.Failures, Time: l.Time}
 		if l.Task != nil && len(l.Task.Files) > 0 {
 			f := l.Task.Files[0]
 			line.Source, line.Destination = f.Path, "gs://"+l.Task.Settings.Bucket+"/"+f.Object
@@ -230,7 +230,7 @@ func printFailed(ctx context.Context, out io.Writer, q *fleet.Queue, asJSON bool
 		if asJSON {
 			return enc.Encode(line)
 		}
-		_, err := fmt.Fprintf(out, "%s  %s: %s (%s, %d tries)\n", key, process.Printable(line.Source), process.Printable(line.Reason), line.Kind, line.Tries)
+		_, err := fmt.Fprintf(out, "%s  %s: %s (%s, %d failures)\n", key, process.Printable(line.Source), process.Printable(line.Reason), line.Kind, line.Failures)
 		return err
 	})
 }

@@ -27,17 +27,17 @@ type workFlags struct {
 	state   stateFlags
 	send    cmdline.SendFlags
 
-	roots      []string
-	buckets    []string
-	limitRate  cmdline.Size
-	jobs       int
-	tries      int
-	missingFor time.Duration
-	trustTimes bool
-	untilEmpty bool
-	accept     bool
-	listen     metrics.Address
-	log        string
+	roots       []string
+	buckets     []string
+	limitRate   cmdline.Size
+	jobs        int
+	maxFailures int
+	missingFor  time.Duration
+	trustTimes  bool
+	untilEmpty  bool
+	accept      bool
+	listen      metrics.Address
+	log         string
 }
 
 func (f *workFlags) add(fs *pflag.FlagSet) {
@@ -53,7 +53,7 @@ func (f *workFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of this worker, such as 20MiB; gcsup-fleet limit sets that of the fleet")
 	fs.IntVar(&f.jobs, "jobs", 4, "upload `N` large files, or groups of small ones, at a time")
 	cmdline.Common(fs, "limit-rate", "jobs")
-	fs.IntVar(&f.tries, "tries", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
+	fs.IntVar(&f.maxFailures, "max-failures", 5, "a file that fails `N` times in a row without newly committed bytes is not tried any more")
 	cmdline.DurationVar(fs, &f.missingFor, "missing-for", 10*time.Minute, "a file that is missing, unreadable, not as it was submitted, or refused, is tried by each worker, and at least for `DURATION`")
 	cmdline.DurationVar(fs, &f.nats.keep, "keep", 7*24*time.Hour, "keep the records of finished files for `DURATION`, with which status counts them and submit leaves them out; 0 keeps them always")
 	fs.BoolVar(&f.trustTimes, "trust-times", false, "a file with the size and modification time of a saved upload is its source, even if its inode differs; otherwise the bytes that were sent are read again")
@@ -146,15 +146,15 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	if err := f.state.check(); err != nil {
 		return o, err
 	}
-	if f.jobs < 1 || f.tries < 1 {
-		return o, exit.Usagef("--jobs and --tries must be 1 or more")
+	if f.jobs < 1 || f.maxFailures < 1 {
+		return o, exit.Usagef("--jobs and --max-failures must be 1 or more")
 	}
 	if f.nats.url != "" && (len(f.roots) == 0 || len(f.buckets) == 0) {
 		return o, exit.Usagef("work: with --nats, give the directories that this worker may read with --root, and the buckets to which it may upload with --bucket")
 	}
 	o = fleet.WorkerOptions{
 		Buckets: f.buckets,
-		Jobs:    f.jobs, Tries: f.tries, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
+		Jobs:    f.jobs, MaxFailures: f.maxFailures, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	for _, dir := range f.roots {

@@ -166,7 +166,7 @@ func newFire(t *testing.T, seed uint64) *fire {
 	if *clocks {
 		clock = func() int { return f.random.IntN(31) - 15 }
 	}
-	args := []string{"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--tries", "3", "--missing-for", "10s"}
+	args := []string{"--jobs", "2", "--max-wait", "2s", "--chunk-size", "1MiB", "--max-failures", "3", "--missing-for", "10s"}
 	if calm {
 		args[1] = "8" // so that a worker is free for each upload of a killed one
 	}

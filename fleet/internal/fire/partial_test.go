@@ -13,7 +13,7 @@ import (
 )
 
 // TestPartialCopies starts two workers with incomplete copies of the tree, and then one that has all files. The first two
-// have missed files more often than the tries, together and each alone. No file becomes a dead letter.
+// have missed files more often than is allowed, together and each alone. No file becomes a dead letter.
 func TestPartialCopies(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -25,7 +25,7 @@ func TestPartialCopies(t *testing.T) {
 		f.write(fmt.Sprintf("small/%02d", i), 1000, uint64(i))
 	}
 	f.submit()
-	f.addWorkers(3, func() int { return 0 }, "--tries", "2", "--missing-for", "30s")
+	f.addWorkers(3, func() int { return 0 }, "--max-failures", "2", "--missing-for", "30s")
 	for i, s := range f.slots[:2] {
 		s.view = filepath.Join(f.dir, fmt.Sprintf("machine-%d", s.number))
 		if out, err := exec.Command("cp", "-a", f.shared(), s.view).CombinedOutput(); err != nil {

@@ -231,7 +231,7 @@ func TestRetrySigned(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestLimits(t *testing.T) {
 	if err := errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)); err != nil {
 		t.Fatal(err)
 	}
-	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Tries, o.Roots, o.Buckets = 1, []string{in}, []string{bucket} }))
+	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.Buckets = 1, []string{in}, []string{bucket} }))
 	if got := w.letters(q); len(got) != 2 || got["tree/in/link"] != "limits" || got["tree/in-other/b"] != "limits" {
 		t.Errorf("dead letters: %v, want those of the link and of the file in no root", got)
 	}
@@ -284,7 +284,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(fleet.Submit(t.Context(), q, w.submission("other/")))
-	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.Tries, o.Buckets = 1, []string{"other-bucket"} }))
+	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Buckets = 1, []string{"other-bucket"} }))
 	if _, ok := w.gcs.Object(bucket, "other/in/a"); ok {
 		t.Error("the worker has uploaded to another bucket")
 	}
@@ -299,7 +299,7 @@ func TestRootMissing(t *testing.T) {
 	root := filepath.Join(w.tree, "data")
 	q := w.queue()
 	w.submit(q)
-	once := func(o *fleet.WorkerOptions) { o.Tries, o.Roots, o.UntilEmpty = 1, []string{root}, false }
+	once := func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.UntilEmpty = 1, []string{root}, false }
 	first := w.worker(q, "first", once)
 	if err := os.Rename(root, root+".away"); err != nil {
 		t.Fatal(err)

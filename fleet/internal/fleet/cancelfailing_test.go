@@ -12,8 +12,8 @@ import (
 // cancellation. The task is not counted any more.
 func TestCancelWhileATaskFails(t *testing.T) {
 	t.Parallel()
-	for _, tries := range []int{1, 5} { // the failure would make a dead letter, or return the task
-		t.Run(fmt.Sprint(tries), func(t *testing.T) {
+	for _, failures := range []int{1, 5} { // the failure would make a dead letter, or return the task
+		t.Run(fmt.Sprint(failures), func(t *testing.T) {
 			t.Parallel()
 			w, q := twoFiles(t)
 			w.submit(q)
@@ -22,7 +22,7 @@ func TestCancelWhileATaskFails(t *testing.T) {
 			}
 			cancel := sync.OnceFunc(func() { must(q.Cancel(t.Context())) })
 			worker := w.worker(q, "w", func(o *fleet.WorkerOptions) {
-				o.Tries = tries
+				o.MaxFailures = failures
 				o.ContentType = func(string) string { cancel(); return "" }
 			})
 			if err := worker.Run(t.Context()); err != nil {

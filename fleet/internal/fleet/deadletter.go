@@ -18,12 +18,12 @@ import (
 // DeadLetter is a file that is no longer tried, until RetryFailed or another Submit
 // puts it back into the queue.
 type DeadLetter struct {
-	V      int       `json:"v"`
-	Task   *Task     `json:"task,omitempty"` // with only this file; nil if the message was damaged
-	Kind   string    `json:"kind"`           // of the error, as in the JSON lines of gcsup
-	Reason string    `json:"reason"`         // for people
-	Tries  int       `json:"tries"`          // deliveries that failed in a row
-	Time   time.Time `json:"time"`
+	V        int       `json:"v"`
+	Task     *Task     `json:"task,omitempty"` // with only this file; nil if the message was damaged
+	Kind     string    `json:"kind"`           // of the error, as in the JSON lines of gcsup
+	Reason   string    `json:"reason"`         // for people
+	Failures int       `json:"failures"`       // deliveries that failed in a row
+	Time     time.Time `json:"time"`
 }
 
 // reasonLimit bounds the reason of a dead letter, in bytes.

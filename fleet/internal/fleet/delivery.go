@@ -64,7 +64,7 @@ func (d *delivery) run(worker context.Context) {
 	if err != nil {
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
-			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Tries: 1})
+			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Failures: 1})
 			return failed
 		})
 		return
@@ -327,7 +327,7 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
 			revision, err := d.w.q.putLetter(each, id, DeadLetter{
-				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Tries: r.Attempts.Failures + 1,
+				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.Attempts.Failures + 1,
 			})
 			mu.Lock()
 			defer mu.Unlock()

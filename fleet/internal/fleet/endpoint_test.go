@@ -38,7 +38,7 @@ func TestOtherEndpoint(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	other := w.otherEndpoint()
-	elsewhere := func(o *fleet.WorkerOptions) { o.Upload.Endpoint, o.Tries, o.UntilEmpty = other, 1, false }
+	elsewhere := func(o *fleet.WorkerOptions) { o.Upload.Endpoint, o.MaxFailures, o.UntilEmpty = other, 1, false }
 	before := w.dataRequests()
 	wrong := w.start("wrong", func(o *fleet.WorkerOptions) {
 		elsewhere(o)

@@ -67,13 +67,13 @@ func (q *Queue) publish(ctx context.Context, t *Task) error {
 				return errQueued
 			}
 			return err
-		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && try < publishTries:
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && try < publishAttempts:
 			continue
 		}
 		return err
 	}
 }
 
-// publishTries is how often publish tries if there is no acknowledgment within 5 s, the default
+// publishAttempts is how often publish tries if there is no acknowledgment within 5 s, the default
 // timeout: the election of a leader may take longer.
-const publishTries = 3
+const publishAttempts = 3

@@ -71,7 +71,7 @@ func TestDeadLetters(t *testing.T) {
 	if err := os.Mkdir(broken, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	two := func(o *fleet.WorkerOptions) { o.Tries = 2 }
+	two := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	w.run(t.Context(), w.worker(q, "a", two))
 	want := map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"}
 	if got := w.letters(q); len(got) != 3 || got["tree/small/3"] != want["tree/small/3"] || got["tree/large"] != want["tree/large"] || got["tree/small/gone"] != want["tree/small/gone"] {
@@ -168,7 +168,7 @@ func TestOutage(t *testing.T) {
 	w.gcs.ClearFaults() // the state bucket is read once when a worker starts
 	four := []*fleet.Worker{}
 	for i := range 4 {
-		four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.Tries = 2 }))
+		four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }))
 	}
 	if err := w.gcs.AddFaults(down); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestOutageOfWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
-	v := w.start("a", func(o *fleet.WorkerOptions) { o.Tries = 2 })
+	v := w.start("a", func(o *fleet.WorkerOptions) { o.MaxFailures = 2 })
 	<-v.done
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters after an outage of writes: %v", got)

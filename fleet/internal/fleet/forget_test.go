@@ -27,7 +27,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	keys := map[string]string{}
 	if err := q.Failed(t.Context(), func(key string, l fleet.DeadLetter) error {
 		keys[l.Task.Files[0].Object] = key

@@ -17,7 +17,7 @@ const (
 	handedOver                // the upload was interrupted; another delivery will continue it
 	inUse                     // another worker has the upload
 	unreached                 // the service did not answer some kind of request
-	failed                    // the failure counts: after WorkerOptions.Tries without progress the file becomes a dead letter
+	failed                    // the failure counts: after WorkerOptions.MaxFailures without progress the file becomes a dead letter
 	hopeless                  // the file becomes a dead letter at once
 )
 

@@ -93,7 +93,7 @@ func TestFailingFiles(t *testing.T) {
 			t.Errorf("delivery %d: %v fail, want %v (%v)", i, a.Failing, c.want, err)
 		}
 	}
-	if !a.exhausted(true, retryLimits{tries: 99, missingFor: time.Hour}, nil) {
+	if !a.exhausted(true, retryLimits{failures: 99, missingFor: time.Hour}, nil) {
 		t.Error("a task whose files were all finished is tried again")
 	}
 }
@@ -123,7 +123,7 @@ func TestExhausted(t *testing.T) {
 		"another has started since":                   {9, abc, []string{"a", "d"}, true, time.Hour, time.Hour, false},
 	} {
 		a := attempts{Failures: c.failures, Workers: slices.Clone(c.by), Waited: c.waited, Failing: []int{0}}
-		limits := retryLimits{tries: 3, missingFor: missingFor, watched: c.watched}
+		limits := retryLimits{failures: 3, missingFor: missingFor, watched: c.watched}
 		live := func() []string { return c.live }
 		if got := a.exhausted(c.own, limits, live); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
@@ -134,7 +134,7 @@ func TestExhausted(t *testing.T) {
 // TestExhaustedForgetsWorkers checks that a record does not grow with the names of workers that have ended.
 func TestExhaustedForgetsWorkers(t *testing.T) {
 	a := attempts{Failures: 9, Workers: []string{"a", "b", "c"}, Failing: []int{0}}
-	if a.exhausted(true, retryLimits{tries: 3}, func() []string { return []string{"c", "d"} }) || !slices.Equal(a.Workers, []string{"c"}) {
+	if a.exhausted(true, retryLimits{failures: 3}, func() []string { return []string{"c", "d"} }) || !slices.Equal(a.Workers, []string{"c"}) {
 		t.Errorf("workers %v, want only the one that lives", a.Workers)
 	}
 }

@@ -36,7 +36,7 @@ func (f forbidden) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // TestWorkerWithoutPermissionAlone starts a worker that has no permission before the others, as after a power failure. It fails
-// more often than the tries, and the file becomes no dead letter: the next worker uploads it.
+// more often than is allowed, and the file becomes no dead letter: the next worker uploads it.
 func TestWorkerWithoutPermissionAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -45,7 +45,7 @@ func TestWorkerWithoutPermissionAlone(t *testing.T) {
 	w.submit(q)
 	hc := *w.gcs.Client()
 	hc.Transport = forbidden{hc.Transport}
-	twice := func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 2, time.Minute }
+	twice := func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 2, time.Minute }
 	bad := w.startWith("bad", &hc, twice)
 	w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
 	bad.kill()
@@ -70,7 +70,7 @@ func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.tree, "3")); err != nil {
 		t.Fatal(err)
 	}
-	twice := func(o *fleet.WorkerOptions) { o.Tries = 2 }
+	twice := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	good := w.start("good", twice)
 	w.await("tried", func() bool { return w.status(q).Retried > 0 })
 	good.kill()
@@ -100,7 +100,7 @@ func TestEmptyMount(t *testing.T) {
 	if err := os.Rename(w.tree, away); err != nil {
 		t.Fatal(err)
 	}
-	v := w.start("only", func(o *fleet.WorkerOptions) { o.Tries, o.MissingFor = 1, time.Minute })
+	v := w.start("only", func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 1, time.Minute })
 	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
 	if err := os.Rename(away, w.tree); err != nil {
 		t.Fatal(err)

@@ -386,7 +386,7 @@ func unanswered(err error) bool {
 
 const (
 	repeatFor = 30 * time.Second       // how long repeat retries
-	retryWait = 200 * time.Millisecond // between two tries
+	retryWait = 200 * time.Millisecond // between two attempts
 )
 
 // repeat calls f, and calls it again if servers do not answer in time. If JetStream

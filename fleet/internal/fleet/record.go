@@ -111,7 +111,7 @@ func (a attempts) after(f failedDelivery) attempts {
 
 // retryLimits decide when a task that fails again and again is not tried any more.
 type retryLimits struct {
-	tries      int           // failures in a row
+	failures   int           // failures in a row
 	missingFor time.Duration // see WorkerOptions.MissingFor
 
 	// watched is how long this worker has run. Others may start later, or be seen later.
@@ -137,7 +137,7 @@ func (a *attempts) exhausted(own bool, l retryLimits, live func() []string) bool
 	switch {
 	case len(a.Failing) == 0:
 		return true // each file is finished
-	case a.Failures < l.tries, own && min(a.Waited, l.watched) < l.missingFor:
+	case a.Failures < l.failures, own && min(a.Waited, l.watched) < l.missingFor:
 		return false
 	}
 	names := live()

@@ -52,7 +52,7 @@ func TestFailureOfFinishedTask(t *testing.T) {
 	ctx, q := t.Context(), newQueue(t)
 	task := sampleTask()
 	log := slog.New(slog.DiscardHandler)
-	w := &Worker{q: q, opts: WorkerOptions{Name: "a", Tries: 2}, log: log, health: newHealth(), seen: map[string]sighting{}}
+	w := &Worker{q: q, opts: WorkerOptions{Name: "a", MaxFailures: 2}, log: log, health: newHealth(), seen: map[string]sighting{}}
 	take := func() *delivery {
 		t.Helper()
 		msg, err := q.next(ctx, time.Minute)

@@ -76,7 +76,7 @@ func TestSubmitChangedFile(t *testing.T) {
 	w.afterPuts("tree/large", 4, stop)
 	w.run(ctx, w.worker(q, "a", chunked))
 	w.write("large", 10<<20, 2)
-	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	if got := w.letters(q); got["tree/large"] != "stale_copy" {
 		t.Errorf("dead letters %v, want the file that changed after its submit", got)
 	}
@@ -101,7 +101,7 @@ func TestStaleCopy(t *testing.T) {
 	w.submit(q)
 	w.write("b", 1001, 2)
 	w.write("large", 9<<20, 2)
-	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	if got := w.letters(q); len(got) != 2 || got["tree/b"] != "stale_copy" || got["tree/large"] != "stale_copy" {
 		t.Errorf("dead letters %v, want b and large", got)
 	}

@@ -22,7 +22,7 @@ func TestRetryDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
-	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.Tries = 1 }))
+	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	for range 2 {
 		if added, err := q.Retry(t.Context(), "00ff"); added || !errors.Is(err, fleet.ErrDamagedLetter) {
 			t.Errorf("added %t, %v, want ErrDamagedLetter", added, err)

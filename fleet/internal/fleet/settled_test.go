@@ -41,7 +41,7 @@ func TestUntilEmptyFailed(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Tries = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
+	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
 		t.Errorf("error %v, want ErrFilesFailed", err)
 	}
 }

@@ -34,9 +34,9 @@ type WorkerOptions struct {
 	// Jobs is the number of tasks that the worker processes at a time. 0 means 4.
 	Jobs int
 
-	// Tries is the number of consecutive failed deliveries, without newly committed
+	// MaxFailures is the number of consecutive failed deliveries, without newly committed
 	// bytes, after which the failing files of a task become dead letters. 0 means 5.
-	Tries int
+	MaxFailures int
 
 	// MissingFor is how long a file is tried at least if its failures may have their reason in the
 	// worker: the file is missing, cannot be read, is not as it was submitted, or the worker lacks a permission.
@@ -130,9 +130,9 @@ var (
 // wraps [ErrOptions] if opts is not valid, [ErrRoot], [ErrStateKey] if the key is not that of the
 // other workers, or is one of [bucketstore.Open].
 func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOptions) (*Worker, error) {
-	opts.Jobs, opts.Tries, opts.Name = cmp.Or(opts.Jobs, 4), cmp.Or(opts.Tries, 5), cmp.Or(opts.Name, newName())
-	if opts.Jobs < 0 || opts.Tries < 0 || opts.Rate < 0 || opts.MissingFor < 0 {
-		return nil, fmt.Errorf("%w: the jobs, tries, times and rate must not be negative", ErrOptions)
+	opts.Jobs, opts.MaxFailures, opts.Name = cmp.Or(opts.Jobs, 4), cmp.Or(opts.MaxFailures, 5), cmp.Or(opts.Name, newName())
+	if opts.Jobs < 0 || opts.MaxFailures < 0 || opts.Rate < 0 || opts.MissingFor < 0 {
+		return nil, fmt.Errorf("%w: the jobs, failures, times and rate must not be negative", ErrOptions)
 	}
 	w := &Worker{
 		q: q, opts: opts, log: opts.Logger, rateLimit: upload.NewRateLimit(upload.Unlimited),
@@ -353,7 +353,7 @@ func (w *Worker) awaitDrain(ctx context.Context) (bool, error) {
 
 // retryLimits returns when this worker gives a task up.
 func (w *Worker) retryLimits() retryLimits {
-	return retryLimits{tries: w.opts.Tries, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started)}
+	return retryLimits{failures: w.opts.MaxFailures, missingFor: w.opts.MissingFor, watched: time.Since(w.totals.started)}
 }
 
 // newName returns a name of the host, the process and a random number.

@@ -28,7 +28,7 @@ var Groups = []Group{
 		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate",
 	}},
 	{"Retry", "failures and slow requests", []string{
-		"retry-for", "max-wait", "no-gate", "stall-timeout", "stall-rate",
+		"retry-for", "max-wait", "no-circuit-breaker", "stall-timeout", "stall-rate",
 	}},
 	{"State", "saved uploads", []string{
 		"state-dir", "no-state", "restart", "if-source-changed", "spool", "spool-limit", "state", "state-key-file", "state-unsealed", "state-lease",

@@ -114,14 +114,14 @@ var outcomes = []string{"done", "skipped", "planned", "canceled", "interrupted",
 
 // The reasons of waits.
 const (
-	afterFailure = "failure" // a request failed
-	forGate      = "gate"    // another upload probes the service
-	forState     = "state"   // the store of the saved uploads failed
-	forLease     = "lease"   // another process has the saved upload
-	forRate      = "rate"    // the request rate of a bucket
+	afterFailure = "failure"         // a request failed
+	forBreaker   = "circuit_breaker" // another upload probes the service
+	forState     = "state"           // the store of the saved uploads failed
+	forLease     = "lease"           // another process has the saved upload
+	forRate      = "rate"            // the request rate of a bucket
 )
 
-var reasons = []string{afterFailure, forGate, forState, forLease, forRate}
+var reasons = []string{afterFailure, forBreaker, forState, forLease, forRate}
 
 // Handler returns the handler of /metrics and /healthz.
 func (m *Metrics) Handler() http.Handler { return m.handler }
@@ -138,7 +138,7 @@ func (m *Metrics) Observe(e upload.Event) {
 	case e.Kind == upload.Waiting && e.Store:
 		m.wait(forState, e.Delay)
 	case e.Kind == upload.Waiting && e.Blocked:
-		m.wait(forGate, e.Delay)
+		m.wait(forBreaker, e.Delay)
 	case e.Kind == upload.Waiting:
 		m.wait(afterFailure, e.Delay)
 		m.retries.Inc()

@@ -204,7 +204,7 @@ func TestEvents(t *testing.T) {
 		"failed":               {[]upload.Event{began, end(upload.Failed, upload.Result{Size: 10}, session.ErrPrecondition)}, map[string]float64{"files_total{outcome=failed}": 1, "failures_total{kind=precondition}": 1}},
 		"unknown error":        {[]upload.Event{end(upload.Failed, upload.Result{}, errors.New("x"))}, map[string]float64{"files_total{outcome=failed}": 1, "failures_total{kind=local_io}": 1}},
 		"wait":                 {[]upload.Event{{Kind: upload.Waiting, Delay: second}}, map[string]float64{"retries_total": 1, "waits_total{reason=failure}": 1, "wait_seconds_total{reason=failure}": 1}},
-		"wait for the breaker": {[]upload.Event{{Kind: upload.Waiting, Delay: second, Blocked: true}}, map[string]float64{"waits_total{reason=gate}": 1, "wait_seconds_total{reason=gate}": 1}},
+		"wait for the breaker": {[]upload.Event{{Kind: upload.Waiting, Delay: second, Blocked: true}}, map[string]float64{"waits_total{reason=circuit_breaker}": 1, "wait_seconds_total{reason=circuit_breaker}": 1}},
 		"wait for the store":   {[]upload.Event{{Kind: upload.Waiting, Delay: second, Store: true}}, map[string]float64{"waits_total{reason=state}": 1, "wait_seconds_total{reason=state}": 1}},
 		"wait for the lease":   {[]upload.Event{{Kind: upload.LeaseHeld, Delay: second, Err: &state.HeldError{}}}, map[string]float64{"waits_total{reason=lease}": 1, "wait_seconds_total{reason=lease}": 1}},
 		"wait for the rate":    {[]upload.Event{end(upload.Interrupted, upload.Result{Throttled: second}, io.EOF)}, map[string]float64{"files_total{outcome=interrupted}": 1, "waits_total{reason=rate}": 1, "wait_seconds_total{reason=rate}": 1}},
@@ -247,7 +247,7 @@ func TestBacklog(t *testing.T) {
 func TestSeriesFromTheStart(t *testing.T) {
 	t.Parallel()
 	text := serve(t, metrics.Options{}).get("/metrics", http.StatusOK)
-	for _, series := range []string{`gcsup_failures_total{kind="quota"} 0`, `gcsup_failures_total{kind="local_io"} 0`, `gcsup_files_total{outcome="failed"} 0`, `gcsup_waits_total{reason="gate"} 0`} {
+	for _, series := range []string{`gcsup_failures_total{kind="quota"} 0`, `gcsup_failures_total{kind="local_io"} 0`, `gcsup_files_total{outcome="failed"} 0`, `gcsup_waits_total{reason="circuit_breaker"} 0`} {
 		if !strings.Contains(text, series+"\n") {
 			t.Errorf("no series %s", series)
 		}

@@ -34,7 +34,7 @@ func TestHealthInOutage(t *testing.T) {
 		down    func(w http.ResponseWriter, r *http.Request, over <-chan struct{})
 	}{
 		{"one upload, the service is unavailable", 1, unavailable},
-		{"eight uploads share a gate, the service is unavailable", 8, unavailable},
+		{"eight uploads share a circuit breaker, the service is unavailable", 8, unavailable},
 		{"one upload, the service is silent", 1, silent},
 	} {
 		source := file(t, "source", 9*mib)

@@ -12,9 +12,9 @@ import (
 	"gcsup/internal/testsize"
 )
 
-// TestGateModel compares the times of the requests of clients at a backoff.Breaker
+// TestBreakerModel compares the times of the requests of clients at a backoff.Breaker
 // with those of the simulation.
-func TestGateModel(t *testing.T) {
+func TestBreakerModel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates many clients")
 	}
@@ -33,7 +33,7 @@ func TestGateModel(t *testing.T) {
 				// Without refusals after the outage, the order of events at the
 				// same time does not matter.
 				s.Clients, s.group, s.Capacity, s.parts, s.pause, s.spread = 32, 32, 1000, 3, 2*time.Second, 20*time.Second
-				r, err := newRun(s, name, sharedGate, seed)
+				r, err := newRun(s, name, sharedBreaker, seed)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -41,7 +41,7 @@ func TestGateModel(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := realGate(t, s, policy, seed)
+				want := realBreaker(t, s, policy, seed)
 				if !slices.Equal(got.Load, want) {
 					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the breaker\n%v", name, seed, s, got.Load, want)
 				}
@@ -50,9 +50,9 @@ func TestGateModel(t *testing.T) {
 	}
 }
 
-// realGate runs a scenario with goroutines and a backoff.Breaker, and returns the
+// realBreaker runs a scenario with goroutines and a backoff.Breaker, and returns the
 // load in each second.
-func realGate(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (load []Second) {
+func realBreaker(t *testing.T, s Scenario, policy backoff.Policy, seed uint64) (load []Second) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		server := newServer(s)
