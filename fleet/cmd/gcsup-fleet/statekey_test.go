@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/cli/process"
 )
 
 // TestStateKeyNeedsTheLock starts up in a directory that another process has locked. Only the process with the lock
@@ -31,15 +33,17 @@ func TestStateKeyNeedsTheLock(t *testing.T) {
 	}
 }
 
-// TestStateKeyAfterKill makes a key in a directory where a killed process has begun to make one.
+// TestStateKeyAfterKill makes a key in a directory where a killed process has begun to make one: the partial file
+// is never taken for the key, and the second call has the key of the first.
 func TestStateKeyAfterKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := upFlags{work: workFlags{state: stateFlags{url: "gs://state-bucket/uploads"}}}
-	if err := os.WriteFile(filepath.Join(dir, "state.key.new"), []byte("partial"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ".gcsup-1"+process.TempSuffix), []byte("partial"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	var keys [2][]byte
+	for i := range keys {
 		s, err := f.state(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -47,8 +51,11 @@ func TestStateKeyAfterKill(t *testing.T) {
 		if _, err := s.aead(); err != nil {
 			t.Error(err)
 		}
+		if keys[i], err = os.ReadFile(s.keyFile); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if names, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(names) != 1 {
-		t.Errorf("files %q, %v, want only the key", names, err)
+	if !bytes.Equal(keys[0], keys[1]) {
+		t.Error("the second call made another key")
 	}
 }

@@ -18,9 +18,9 @@ const testPrefix = prefix + "TEST_"
 // machine may have the variables of both commands. A test of gcsup-fleet checks the list.
 var FlagsOfFleet = []string{
 	"accept-changed", "ack-wait", "billing-project", "bucket", "emulator", "endpoint", "failed", "fleet", "fleet-dir",
-	"jobs", "json", "keep", "limit-rate", "listen", "log", "manifest", "missing-for", "nats", "nats-ca", "nats-cert", "nats-creds",
-	"nats-key", "nats-replicas", "off", "recursive", "root", "sign-key", "state", "state-key-file", "state-unsealed", "tries",
-	"trust-times", "until-empty", "verify-key", "wait", "workers",
+	"jobs", "json", "keep", "limit-rate", "listen", "log", "manifest", "max-failures", "missing-for", "nats", "nats-ca", "nats-cert",
+	"nats-creds", "nats-key", "nats-replicas", "off", "recursive", "root", "sign-key", "state", "state-key-file",
+	"state-unsealed", "trust-times", "until-empty", "verify-key", "wait", "workers",
 }
 
 // UnknownVariables returns the names of the variables in environ, in the form of os.Environ, that are not empty,
