@@ -20,16 +20,7 @@ type Reply struct {
 	URI    URI     // start, multipart-start: the session URI, or the multipart upload
 	Object *Object // 200, 201: the object; nil if the reply does not describe it
 
-	// Set by the driver.
-	Ours    bool // stat: Object has the size and CRC32C of the upload; parts: the part has its bytes
-	Older   bool // stat: Object was created before the driver's first attempt, or its session
-	Unmet   bool // stat: Object, or its absence, does not meet the preconditions of the caller
-	Reached bool // the service answered an earlier request, perhaps of another upload
-
-	// Differs reports that the checksum in a 308 is not the checksum of the source, or that the
-	// object or the reply contradicts what is known. Client sets it for a part whose reply has
-	// another checksum, or none.
-	Differs bool
+	Findings
 
 	FromService bool // the error is from Cloud Storage and not from a proxy
 	Unsent      bool // put, finalize, insert: no byte of the body was passed to the network, so that the request had no effect
@@ -48,6 +39,24 @@ type Reply struct {
 	Redirect string
 
 	deletes bool // the request was a DELETE
+}
+
+// Findings are what is known of a reply beyond its own exchange: Decide needs them, and only the caller can
+// compare the reply with the source and with what came before. The zero value is right if nothing was
+// compared.
+type Findings struct {
+	// Reached reports that the service answered an earlier request, perhaps of another upload. Client sets
+	// it for requests to a session.
+	Reached bool
+
+	// Differs reports that the checksum in a 308 is not the checksum of the source, or that the
+	// object or the reply contradicts what is known, or that the reply to a part does not have the
+	// checksum of the part.
+	Differs bool
+
+	Ours  bool // stat: Object has the size and CRC32C of the upload; parts: the part has its bytes
+	Older bool // stat: Object was created before the first attempt to write it, or before its session
+	Unmet bool // stat: Object, or its absence, does not meet the preconditions of the upload
 }
 
 // Open reports whether the reply shows that the session is open. Committed is then its

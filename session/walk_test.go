@@ -454,12 +454,12 @@ func (w *walk) replies(s session.State, kind session.Step) []session.Reply {
 		add(session.OpQuery, 0, refusals...)
 		add(session.OpQuery, 0, finished...)
 		add(session.OpQuery, 0, open...)
-		add(session.OpQuery, 0, session.Reply{Status: 308, Committed: s.Committed, Differs: true})
+		add(session.OpQuery, 0, session.Reply{Status: 308, Committed: s.Committed, Findings: session.Findings{Differs: true}})
 	case session.Check:
 		add(session.OpStat, 0, refusals...)
 		add(session.OpStat, 0, finished...)
-		add(session.OpStat, 0, session.Reply{Status: 200, Object: w.object(w.total), Ours: true})
-		add(session.OpStat, 0, session.Reply{Status: 200, Object: w.object(w.total), Ours: true, Older: true}, session.Reply{Status: 200, Object: w.object(w.total), Older: true})
+		add(session.OpStat, 0, session.Reply{Status: 200, Object: w.object(w.total), Findings: session.Findings{Ours: true}})
+		add(session.OpStat, 0, session.Reply{Status: 200, Object: w.object(w.total), Findings: session.Findings{Ours: true, Older: true}}, session.Reply{Status: 200, Object: w.object(w.total), Findings: session.Findings{Older: true}})
 	}
 	return out
 }

@@ -132,9 +132,9 @@ func (c *call) storeContext(ctx context.Context) context.Context {
 // openJournal opens the journal of a saved upload. The requests of c then need its
 // lease. waiting, if it is not nil, is called before each wait for the lease. The caller must
 // close the journal.
-func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func(context.Context)) (token *state.Upload, damaged, err error) {
+func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func(context.Context)) (doc *state.Upload, damaged, err error) {
 	draft.Endpoint, draft.SourceVersion = c.u.client.Endpoint(), c.u.version
-	journal, token, damaged, err := saved.Open(ctx, saved.Call{
+	journal, doc, damaged, err := saved.Open(ctx, saved.Call{
 		Store: c.u.opts.Store, Running: c.u.running, Interrupt: c.interrupt,
 		Waiting: func(held *state.HeldError) {
 			if waiting != nil {
@@ -155,7 +155,7 @@ func (c *call) openJournal(ctx context.Context, draft state.Upload, waiting func
 	c.journal = journal
 	c.result.saved.Store(journal)
 	c.uplink.Permit = journal.Lease()
-	return token, damaged, nil
+	return doc, damaged, nil
 }
 
 // reread notes that bytes of the source were read only for their checksum. The

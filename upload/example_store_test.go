@@ -22,9 +22,9 @@ import (
 // share the table resume each other's uploads of a shared file system. Package storetest
 // tests a store.
 type tableStore struct {
-	mu     sync.Mutex        // stands for a transaction
-	tokens map[string][]byte // CREATE TABLE uploads (id TEXT PRIMARY KEY, token BLOB)
-	locks  map[string]bool   // SELECT pg_try_advisory_lock(hashtext(id)): it ends with the connection, so with the process
+	mu      sync.Mutex        // stands for a transaction
+	uploads map[string][]byte // CREATE TABLE uploads (id TEXT PRIMARY KEY, doc BLOB)
+	locks   map[string]bool   // SELECT pg_try_advisory_lock(hashtext(id)): it ends with the connection, so with the process
 }
 
 var (
@@ -32,11 +32,11 @@ var (
 	_ state.LockChecker = (*tableStore)(nil) // optional
 )
 
-// Load is SELECT token FROM uploads WHERE id = $1.
+// Load is SELECT doc FROM uploads WHERE id = $1.
 func (s *tableStore) Load(_ context.Context, id string) (*state.Upload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	data, ok := s.tokens[id]
+	data, ok := s.uploads[id]
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
@@ -47,7 +47,7 @@ func (s *tableStore) Load(_ context.Context, id string) (*state.Upload, error) {
 	return t, err
 }
 
-// Save is INSERT INTO uploads VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET token =
+// Save is INSERT INTO uploads VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET doc =
 // $2. The bytes are a secret: encrypt the column if others can read it.
 func (s *tableStore) Save(_ context.Context, t *state.Upload) error {
 	data, err := state.Encode(t)
@@ -56,7 +56,7 @@ func (s *tableStore) Save(_ context.Context, t *state.Upload) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens[t.ID] = data
+	s.uploads[t.ID] = data
 	return nil
 }
 
@@ -64,14 +64,14 @@ func (s *tableStore) Save(_ context.Context, t *state.Upload) error {
 func (s *tableStore) List(context.Context) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.tokens)), nil
+	return slices.Sorted(maps.Keys(s.uploads)), nil
 }
 
 // Delete is DELETE FROM uploads WHERE id = $1.
 func (s *tableStore) Delete(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.tokens, id)
+	delete(s.uploads, id)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func Example_ownStore() {
 		log.Fatal(err)
 	}
 
-	store := &tableStore{tokens: map[string][]byte{}, locks: map[string]bool{}}
+	store := &tableStore{uploads: map[string][]byte{}, locks: map[string]bool{}}
 	ctx, interrupt := context.WithCancel(context.Background())
 	up, err := upload.New(http.DefaultClient, &upload.Options{
 		Endpoint: emulator.URL,
@@ -131,13 +131,13 @@ func Example_ownStore() {
 	}
 	spec := upload.Spec{Bucket: "my-bucket", Object: "disk.img"}
 	_, err = up.File(ctx, path, spec)
-	fmt.Println(errors.Is(err, context.Canceled), "rows:", len(store.tokens))
+	fmt.Println(errors.Is(err, context.Canceled), "rows:", len(store.uploads))
 
 	result, err := up.File(context.Background(), path, spec)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("resumed from", result.ResumedFrom, "rows:", len(store.tokens))
+	fmt.Println("resumed from", result.ResumedFrom, "rows:", len(store.uploads))
 	// Output:
 	// true rows: 1
 	// resumed from 4194304 rows: 0

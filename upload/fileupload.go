@@ -26,7 +26,7 @@ type fileUpload struct {
 
 	want    Spec          // the options of the object if the upload starts over
 	given   Spec          // those of the call, without defaults
-	token   *state.Upload // the saved upload; nil if there is none
+	doc     *state.Upload // the saved upload; nil if there is none
 	first   Spec          // the options with which it began, with the secret of its key
 	damaged bool          // the saved upload was damaged, and set aside
 
@@ -102,15 +102,15 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 	if d.small() && !saved.Exists(ctx, d.u.opts.Store, draft.ID) {
 		return f.run(ctx)
 	}
-	token, damaged, err := d.openJournal(ctx, draft, d.waitForHolder)
+	doc, damaged, err := d.openJournal(ctx, draft, d.waitForHolder)
 	if err != nil {
 		return err
 	}
 	defer d.journal.Close()
 	f.know.made = unknown
 	switch {
-	case token != nil:
-		if err := f.adopt(token); err != nil {
+	case doc != nil:
+		if err := f.adopt(doc); err != nil {
 			return err
 		}
 	case damaged != nil:
@@ -122,15 +122,15 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 }
 
 // resumeFile resumes the saved upload of a file.
-func resumeFile(ctx context.Context, c *call, token *state.Upload) error {
-	file, err := openPath(c, token.SourcePath, "")
+func resumeFile(ctx context.Context, c *call, doc *state.Upload) error {
+	file, err := openPath(c, doc.SourcePath, "")
 	if err != nil {
 		return err
 	}
 	defer file.close()
-	f := (&destination{openFile: file, turn: noTurn}).newUpload(token.Spec)
-	f.want = token.Spec
-	if err = f.resume(token); err == nil {
+	f := (&destination{openFile: file, turn: noTurn}).newUpload(doc.Spec)
+	f.want = doc.Spec
+	if err = f.resume(doc); err == nil {
 		err = f.run(ctx)
 	}
 	return file.thenRemove(ctx, err)
@@ -144,25 +144,25 @@ func (d *destination) newUpload(given Spec) *fileUpload {
 	}
 }
 
-// adopt makes f continue the upload that token describes, as the options of the call permit.
-func (f *fileUpload) adopt(token *state.Upload) error {
+// adopt makes f continue the upload that doc describes, as the options of the call permit.
+func (f *fileUpload) adopt(doc *state.Upload) error {
 	if f.rule == SkipSameTime {
-		f.given = sameMTime(f.given, token.Spec)
+		f.given = sameMTime(f.given, doc.Spec)
 	}
-	f.know.restart, f.know.differs = f.u.opts.Restart, token.Spec.Conflict(f.given) != ""
+	f.know.restart, f.know.differs = f.u.opts.Restart, doc.Spec.Conflict(f.given) != ""
 	if f.want.EncryptionKey.IsZero() && !f.know.restart {
-		f.want.EncryptionKey = token.Spec.EncryptionKey // if the upload starts over, the object is still encrypted
+		f.want.EncryptionKey = doc.Spec.EncryptionKey // if the upload starts over, the object is still encrypted
 	}
-	return f.resume(token)
+	return f.resume(doc)
 }
 
-// resume makes f continue the upload that token describes.
-func (f *fileUpload) resume(token *state.Upload) (err error) {
-	f.token = token
+// resume makes f continue the upload that doc describes.
+func (f *fileUpload) resume(doc *state.Upload) (err error) {
+	f.doc = doc
 	switch {
-	case token.Parts == nil:
+	case doc.Parts == nil:
 		f.know.saved = savedSession
-	case token.Parts.Over:
+	case doc.Parts.Over:
 		f.know.saved, f.know.made = savedRemoval, unknown
 	default:
 		f.know.saved = savedParts
@@ -170,10 +170,10 @@ func (f *fileUpload) resume(token *state.Upload) (err error) {
 	if f.know.restart || f.know.differs {
 		return nil
 	}
-	if why := useless(f.u, token); why != "" {
+	if why := useless(f.u, doc); why != "" {
 		f.know.unusable, f.because = true, errors.New(why)
 	}
-	f.first, err = f.u.opts.unlock(token.Spec, f.want.EncryptionKey)
+	f.first, err = f.u.opts.unlock(doc.Spec, f.want.EncryptionKey)
 	f.want.EncryptionKey = f.first.EncryptionKey
 	return err
 }
@@ -219,7 +219,7 @@ func (f *fileUpload) run(ctx context.Context) error {
 		case insert:
 			return f.insert(ctx, f.source, f.loaded, f.there.seen)
 		case refuseOptions:
-			return fmt.Errorf("%w: %s", state.ErrOptionsDiffer, f.token.Spec.Conflict(f.given))
+			return fmt.Errorf("%w: %s", state.ErrOptionsDiffer, f.doc.Spec.Conflict(f.given))
 		case refuseSource:
 			return engine.SourceError(f.because)
 		case finish:
@@ -258,7 +258,7 @@ func (f *fileUpload) compareSource(ctx context.Context) error {
 	spec.NoClobber = spec.NoClobber || f.spec.NoClobber
 	f.setSpec(spec)
 	f.compress()
-	err := f.sameSource(ctx, f.token)
+	err := f.sameSource(ctx, f.doc)
 	if err != nil && !errors.Is(err, session.ErrSourceChanged) {
 		return err
 	}
@@ -333,13 +333,13 @@ func (f *fileUpload) newSession(ctx context.Context, measure func() engine.Measu
 
 // resumeSession continues the session of the saved upload.
 func (f *fileUpload) resumeSession(ctx context.Context) {
-	f.source.Adopt(savedSource(f.token))
+	f.source.Adopt(savedSource(f.doc))
 	t := f.newTransfer(f.source, f.journal.RecordFile(f.source), nil)
 	size := f.source.Total()
 	t.Wire.Pos.Size.Store(size)
-	t.Wire.Pos.Committed.Store(f.token.Committed)
-	f.session = engine.ResumedRun(t, &f.precondition, saved.Adopted(f.token.Session, size), engine.Resumption{
-		URI: f.token.URI, Opened: f.token.Created, Seek: f.source.Seek, Resumed: f.resumed,
+	t.Wire.Pos.Committed.Store(f.doc.Committed)
+	f.session = engine.ResumedRun(t, &f.precondition, saved.Adopted(f.doc.Session, size), engine.Resumption{
+		URI: f.doc.URI, Opened: f.doc.Created, Seek: f.source.Seek, Resumed: f.resumed,
 	})
 	f.attempt(ctx)
 }
@@ -362,16 +362,16 @@ func (f *fileUpload) attempt(ctx context.Context) {
 // another client seems to have canceled.
 func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	var drop session.URI
-	usable := f.token != nil && state.Adopt(f.u.client, f.token) == nil
+	usable := f.doc != nil && state.Adopt(f.u.client, f.doc) == nil
 	switch {
 	case why == slowLink || why == otherCompressor:
 		drop = f.session.URI()
-	case usable && f.token.Parts != nil && why != otherEndpoint:
-		if err := newPartedFile(f.call, f.file, false).abandon(ctx, f.token); err != nil {
+	case usable && f.doc.Parts != nil && why != otherEndpoint:
+		if err := newPartedFile(f.call, f.file, false).abandon(ctx, f.doc); err != nil {
 			return err
 		}
 	case usable && (why == asRequested || why == sourceChanged):
-		drop = f.token.URI
+		drop = f.doc.URI
 	}
 	if why == otherCompressor {
 		f.want = f.spec // the options of the first run, as after the loss of a session
@@ -397,7 +397,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	default:
 		return err
 	}
-	f.token, f.know = nil, f.know.startedOver(why)
+	f.doc, f.know = nil, f.know.startedOver(why)
 	return nil
 }
 

@@ -246,13 +246,13 @@ func TestGzipOtherCompressor(t *testing.T) {
 					first := w.interruptZipped(path, at, zippedParts)
 					if window == 4 && at > 0 {
 						// Simulate that the process ended before the next request.
-						token, err := w.store.Load(w.t.Context(), first.ID)
+						doc, err := w.store.Load(w.t.Context(), first.ID)
 						if err != nil {
 							t.Fatal(err)
 						}
-						token.HighWater = token.Committed
-						token.Checkpoints = slices.DeleteFunc(token.Checkpoints, func(c chunk.Checkpoint) bool { return c.Offset > token.Committed })
-						if err := w.store.Save(w.t.Context(), token); err != nil {
+						doc.HighWater = doc.Committed
+						doc.Checkpoints = slices.DeleteFunc(doc.Checkpoints, func(c chunk.Checkpoint) bool { return c.Offset > doc.Committed })
+						if err := w.store.Save(w.t.Context(), doc); err != nil {
 							t.Fatal(err)
 						}
 					}

@@ -24,11 +24,11 @@ import (
 // export returns an interrupted upload as it is exported to another machine.
 func (w *world) export(id string) []byte {
 	w.t.Helper()
-	token, err := w.store.Load(w.t.Context(), id)
+	doc, err := w.store.Load(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out, err := state.Encode(token)
+	out, err := state.Encode(doc)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,11 +76,11 @@ func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path
 
 func decode(t *testing.T, data []byte) *state.Upload {
 	t.Helper()
-	token, err := state.Decode(data)
+	doc, err := state.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return token
+	return doc
 }
 
 // TestImport checks that another machine resumes an upload if its copy of the
@@ -138,13 +138,13 @@ func TestImport(t *testing.T) {
 				saved := w.export(first.ID)
 				store, path := w.elsewhere(tt.copy)
 				defer store.Close()
-				token := decode(t, saved)
+				doc := decode(t, saved)
 				if tt.edit != nil {
-					tt.edit(token)
+					tt.edit(doc)
 				}
 				up := w.uploader(with, func(o *upload.Options) { o.Store, o.RestartChanged = store, tt.restart })
 				upload.SetGzipLevel(up, tt.level)
-				id, err := up.Import(w.t.Context(), token, path)
+				id, err := up.Import(w.t.Context(), doc, path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -316,11 +316,11 @@ func TestImportedChecksums(t *testing.T) {
 			saved := w.export(w.interrupt(w.file(other), 5*mib).ID)
 			store, path := w.elsewhere(content)
 			defer store.Close()
-			token := decode(t, saved)
-			token.HighWater = size
-			token.Checkpoints = []chunk.Checkpoint{sum(other[:mib]), sum(content)}
+			doc := decode(t, saved)
+			doc.HighWater = size
+			doc.Checkpoints = []chunk.Checkpoint{sum(other[:mib]), sum(content)}
 			up := w.uploader(func(o *upload.Options) { o.Store = store })
-			id, err := up.Import(w.t.Context(), token, path)
+			id, err := up.Import(w.t.Context(), doc, path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,16 +16,16 @@ var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
 // memoryStore keeps the saved form of saved uploads.
 type memoryStore struct {
-	mu     sync.Mutex
-	tokens map[string][]byte
+	mu      sync.Mutex
+	uploads map[string][]byte
 }
 
-func newMemoryStore() *memoryStore { return &memoryStore{tokens: map[string][]byte{}} }
+func newMemoryStore() *memoryStore { return &memoryStore{uploads: map[string][]byte{}} }
 
 func (s *memoryStore) Load(_ context.Context, id string) (*state.Upload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, ok := s.tokens[id]
+	b, ok := s.uploads[id]
 	if !ok {
 		return nil, state.ErrNotFound
 	}
@@ -39,14 +39,14 @@ func (s *memoryStore) Save(_ context.Context, t *state.Upload) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens[t.ID] = b
+	s.uploads[t.ID] = b
 	return nil
 }
 
 func (s *memoryStore) List(context.Context) (ids []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.tokens {
+	for id := range s.uploads {
 		ids = append(ids, id)
 	}
 	return ids, nil
@@ -55,7 +55,7 @@ func (s *memoryStore) List(context.Context) (ids []string, err error) {
 func (s *memoryStore) Delete(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.tokens, id)
+	delete(s.uploads, id)
 	return nil
 }
 

@@ -118,23 +118,23 @@ func (f *openFile) sameBytes(ctx context.Context, object *session.Object) (bool,
 }
 
 // sameSource checks that the file is the one with which a saved upload began.
-func (f *openFile) sameSource(ctx context.Context, token *state.Upload) error {
-	doubt, err := f.journal.SameSource(token, f.file.Total(), f.file.Since)
+func (f *openFile) sameSource(ctx context.Context, doc *state.Upload) error {
+	doubt, err := f.journal.SameSource(doc, f.file.Total(), f.file.Since)
 	switch {
 	case err != nil || doubt == saved.NoDoubt:
 		return err
-	case token.Parts != nil:
-		return f.sameParts(ctx, token)
+	case doc.Parts != nil:
+		return f.sameParts(ctx, doc)
 	case doubt == saved.AllBytes:
-		return f.source.CompareAll(ctx, savedSource(token))
+		return f.source.CompareAll(ctx, savedSource(doc))
 	}
-	return f.source.CompareLast(ctx, savedSource(token))
+	return f.source.CompareLast(ctx, savedSource(doc))
 }
 
 // sameParts compares the source with the saved checksums of all parts.
-func (f *openFile) sameParts(ctx context.Context, token *state.Upload) error {
-	for i, part := range token.Parts.List {
-		rng := token.Parts.Range(i, token.Source.Size)
+func (f *openFile) sameParts(ctx context.Context, doc *state.Upload) error {
+	for i, part := range doc.Parts.List {
+		rng := doc.Parts.Range(i, doc.Source.Size)
 		known := part.Checkpoints
 		if part.Finished() {
 			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}
@@ -225,11 +225,11 @@ func (f *openFile) confirmObject(ctx context.Context, made *session.Object) erro
 }
 
 // useless returns the reason why nothing can be sent to the session of a saved upload, or "".
-func useless(u *Uploader, token *state.Upload) string {
-	if err := state.Adopt(u.client, token); err != nil {
+func useless(u *Uploader, doc *state.Upload) string {
+	if err := state.Adopt(u.client, doc); err != nil {
 		return err.Error()
 	}
-	if token.Endpoint != u.client.Endpoint() {
+	if doc.Endpoint != u.client.Endpoint() {
 		return "the earlier upload was to another endpoint"
 	}
 	return ""

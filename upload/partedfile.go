@@ -132,7 +132,7 @@ func (f *partedFile) remove(ctx context.Context) error {
 }
 
 // abandon is remove for an upload that starts over. What the service refuses to remove is saved under an ID of its own.
-func (f *partedFile) abandon(ctx context.Context, token *state.Upload) error {
+func (f *partedFile) abandon(ctx context.Context, doc *state.Upload) error {
 	left := f.remove(ctx)
 	if lost := f.journal.LeaseLost(); lost != nil && left != nil {
 		return lost // another process may continue the upload
@@ -140,7 +140,7 @@ func (f *partedFile) abandon(ctx context.Context, token *state.Upload) error {
 	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
 		return left // in an outage the upload would fail, too
 	}
-	id, err := saved.Retire(ctx, f.u.opts.Store, token)
+	id, err := saved.Retire(ctx, f.u.opts.Store, doc)
 	if err != nil {
 		return errors.Join(left, err)
 	}

@@ -171,14 +171,14 @@ func TestPartsOfACopy(t *testing.T) {
 						t.Fatal(err)
 					}
 					w.letPass(other)
-					token, err := w.store.Load(w.t.Context(), id)
+					doc, err := w.store.Load(w.t.Context(), id)
 					if err != nil {
 						t.Fatal(err)
 					}
 					done := int64(0)
-					for i, part := range token.Parts.List {
+					for i, part := range doc.Parts.List {
 						if part.Finished() {
-							done += token.Parts.Range(i, multipartLarge).Len()
+							done += doc.Parts.Range(i, multipartLarge).Len()
 						}
 					}
 					up := w.uploader(byMultipart)
@@ -186,7 +186,7 @@ func TestPartsOfACopy(t *testing.T) {
 						if err := w.store.Delete(w.t.Context(), id); err != nil {
 							t.Fatal(err)
 						}
-						id, err = up.Import(w.t.Context(), token, other)
+						id, err = up.Import(w.t.Context(), doc, other)
 					} else {
 						id, err = up.TakeOver(w.t.Context(), id, other)
 					}

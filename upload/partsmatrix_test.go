@@ -734,10 +734,10 @@ func (m *matrixRun) interrupted() {
 	if m.c.act != actRemove {
 		return
 	}
-	token, err := m.store.Load(m.Context(), m.ids()[0])
+	doc, err := m.store.Load(m.Context(), m.ids()[0])
 	if err == nil {
-		token.SourceIdentity, token.SourcePath = "", "/does/not/exist"
-		err = m.store.Save(m.Context(), token)
+		doc.SourceIdentity, doc.SourcePath = "", "/does/not/exist"
+		err = m.store.Save(m.Context(), doc)
 	}
 	if err != nil {
 		m.Fatal(err)

@@ -145,7 +145,7 @@ func TestPrune(t *testing.T) {
 // cancelSession cancels the session of a saved upload, as another client would.
 func (w *world) cancelSession(id string) {
 	w.t.Helper()
-	token, err := w.store.Load(w.t.Context(), id)
+	doc, err := w.store.Load(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (w *world) cancelSession(id string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if r := client.Cancel(w.t.Context(), token.URI); !r.Canceled() {
+	if r := client.Cancel(w.t.Context(), doc.URI); !r.Canceled() {
 		w.t.Fatalf("cancel: %+v", r)
 	}
 }

@@ -75,7 +75,7 @@ func (u *Uploader) Cancel(ctx context.Context, id string) error {
 // cancelSaved is Cancel, without its last event.
 func cancelSaved(ctx context.Context, c *call, id string) error {
 	ctx = c.storeContext(ctx)
-	var token *state.Upload
+	var doc *state.Upload
 	var damaged error
 	id, err := c.u.findSaved(ctx, id)
 	if err == nil {
@@ -83,7 +83,7 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 		err = c.u.running.Stop(ctx, id, &engine.Stopped{By: session.ErrCanceled})
 	}
 	if err == nil {
-		token, damaged, err = c.openJournal(ctx, state.Upload{ID: id}, nil)
+		doc, damaged, err = c.openJournal(ctx, state.Upload{ID: id}, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)
@@ -93,15 +93,15 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	case damaged != nil: // it was set aside, and the session URI is unknown
 		warnOfLostParts(c.events, id, "BUCKET")
 		return nil
-	case token == nil:
+	case doc == nil:
 		return fmt.Errorf("cancel: %w: %s", state.ErrNotFound, id)
 	}
-	c.identify(id, token.Spec)
-	s := &savedCall{call: c, token: token}
-	if token.Parts != nil {
+	c.identify(id, doc.Spec)
+	s := &savedCall{call: c, doc: doc}
+	if doc.Parts != nil {
 		return s.cancelParts(ctx)
 	}
-	return s.cancel(ctx, withSpool(ctx, token, c.journal.Discard))
+	return s.cancel(ctx, withSpool(ctx, doc, c.journal.Discard))
 }
 
 // Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
@@ -209,7 +209,7 @@ func (p *pruner) prune(ctx context.Context, s SavedUpload) (Pruned, error) {
 		return pruned, err
 	}
 	err := inspect(ctx, p.u, s.ID, p.budget, func(s *savedCall, lease state.Lease) (err error) {
-		pruned.SavedUpload = Describe(s.token) // it may have continued before the lock was taken
+		pruned.SavedUpload = Describe(s.doc) // it may have continued before the lock was taken
 		if pruned.Holding, err = s.query(ctx); err != nil {
 			p.learn(err)
 			return err
@@ -231,25 +231,25 @@ func (p *pruner) learn(err error) {
 
 // decide deletes an upload if it cannot be resumed. The caller holds its lease.
 func (p *pruner) decide(ctx context.Context, s *savedCall, lease state.Lease, pruned *Pruned) (err error) {
-	token := s.token
+	doc := s.doc
 	useless := pruned.State == SessionGone || pruned.State == SessionCanceled
 	switch {
-	case token.Parts != nil:
-		useless = useless || token.Parts.Over || pruned.State == SessionFinished
-	case pruned.State == SessionGone && token.Spool != nil:
-		useless = !spoolWhole(token)
+	case doc.Parts != nil:
+		useless = useless || doc.Parts.Over || pruned.State == SessionFinished
+	case pruned.State == SessionGone && doc.Spool != nil:
+		useless = !spoolWhole(doc)
 	case pruned.State == SessionFinished:
 		if useless, err = s.holds(ctx, pruned.Object); err != nil {
 			return err
 		}
 	}
-	pruned.SourceMissing = !useless && p.opts.MissingSource && token.SourceIdentity == "" && missing(sourceOf(token))
-	discard := withSpool(ctx, token, func() error { return saved.Delete(ctx, lease) })
+	pruned.SourceMissing = !useless && p.opts.MissingSource && doc.SourceIdentity == "" && missing(sourceOf(doc))
+	discard := withSpool(ctx, doc, func() error { return saved.Delete(ctx, lease) })
 	switch {
 	case !useless && !pruned.SourceMissing && !pruned.Incomplete:
 		return nil
 	case p.opts.DryRun:
-	case token.Parts != nil:
+	case doc.Parts != nil:
 		if err = s.removeParts(ctx); err == nil {
 			err = discard()
 		}

@@ -112,11 +112,11 @@ func (r *relay) handOver(at int) int {
 		r.w.t.Fatal(err)
 	}
 	for _, id := range ids {
-		token, err := r.stores[at].Load(r.w.t.Context(), id)
+		doc, err := r.stores[at].Load(r.w.t.Context(), id)
 		if err != nil {
 			r.w.t.Fatal(err)
 		}
-		data, err := state.Encode(token)
+		data, err := state.Encode(doc)
 		if err != nil {
 			r.w.t.Fatal(err)
 		}
@@ -127,11 +127,11 @@ func (r *relay) handOver(at int) int {
 	}
 	next := (at + 1 + r.rnd.IntN(2)) % len(r.stores)
 	up := r.w.uploader(func(o *upload.Options) { o.Store = r.stores[next] })
-	token := decode(r.w.t, r.exports[r.rnd.IntN(len(r.exports))])
+	doc := decode(r.w.t, r.exports[r.rnd.IntN(len(r.exports))])
 	if r.rnd.IntN(2) == 0 {
-		token.Checkpoints = nil // simulates a kill before they were saved
+		doc.Checkpoints = nil // simulates a kill before they were saved
 	}
-	_, err = up.Import(r.w.t.Context(), token, r.paths[next])
+	_, err = up.Import(r.w.t.Context(), doc, r.paths[next])
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		r.w.t.Fatal(err)
 	}

@@ -455,12 +455,12 @@ func TestClockDoesNotDeleteSavedUploads(t *testing.T) {
 			if expired {
 				time.Sleep(8 * 24 * time.Hour) // advances the server's clock too
 			} else {
-				token, err := w.store.Load(w.t.Context(), first.ID)
+				doc, err := w.store.Load(w.t.Context(), first.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
-				token.Created = token.Created.Add(-8 * 24 * time.Hour)
-				if err := w.store.Save(w.t.Context(), token); err != nil {
+				doc.Created = doc.Created.Add(-8 * 24 * time.Hour)
+				if err := w.store.Save(w.t.Context(), doc); err != nil {
 					t.Fatal(err)
 				}
 			}

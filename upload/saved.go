@@ -156,9 +156,9 @@ func Describe(t *state.Upload) SavedUpload {
 }
 
 // describeSpool adds to the description of a saved stream what its files show.
-func describeSpool(s *SavedUpload, token *state.Upload) {
-	s.Spool = filepath.Join(token.Spool.Dir, token.ID)
-	end, err := spool.Ended(token.Spool.Dir, token.ID)
+func describeSpool(s *SavedUpload, doc *state.Upload) {
+	s.Spool = filepath.Join(doc.Spool.Dir, doc.ID)
+	end, err := spool.Ended(doc.Spool.Dir, doc.ID)
 	switch {
 	case err != nil: // Resume returns it
 	case end == nil:

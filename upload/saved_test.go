@@ -15,15 +15,15 @@ import (
 // plant saves a copy of a saved upload under another ID.
 func (w *world) plant(id, as string, edit func(*state.Upload)) {
 	w.t.Helper()
-	token, err := w.store.Load(w.t.Context(), id)
+	doc, err := w.store.Load(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	token.ID = as
+	doc.ID = as
 	if edit != nil {
-		edit(token)
+		edit(doc)
 	}
-	if err := w.store.Save(w.t.Context(), token); err != nil {
+	if err := w.store.Save(w.t.Context(), doc); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -119,16 +119,16 @@ func TestSaved(t *testing.T) {
 		}
 		defer unlock()
 
-		token, err := w.store.Load(ctx, id)
+		doc, err := w.store.Load(ctx, id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(token.Checkpoints) == 0 {
-			t.Fatalf("token = %+v, want a checkpoint", token)
+		if len(doc.Checkpoints) == 0 {
+			t.Fatalf("token = %+v, want a checkpoint", doc)
 		}
 		want := map[string]upload.SavedUpload{id: {
-			ID: id, Endpoint: "http://gcs.test", Spec: token.Spec, Path: path, Size: 9 * mib,
-			Committed: token.Committed, Sent: max(token.Committed, token.Checkpoints[len(token.Checkpoints)-1].Offset), Started: token.Created, Expires: token.Expires(),
+			ID: id, Endpoint: "http://gcs.test", Spec: doc.Spec, Path: path, Size: 9 * mib,
+			Committed: doc.Committed, Sent: max(doc.Committed, doc.Checkpoints[len(doc.Checkpoints)-1].Offset), Started: doc.Created, Expires: doc.Expires(),
 		}}
 		elsewhere := want[id]
 		elsewhere.ID, elsewhere.Endpoint, elsewhere.InUse = "z-elsewhere", "http://other.test", true

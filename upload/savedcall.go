@@ -19,46 +19,46 @@ import (
 // savedCall is a call that works on a saved upload without sending bytes: it queries it, or removes it.
 type savedCall struct {
 	*call
-	token *state.Upload
-	file  *source.File // nil unless its parts may have to be compared with the source
+	doc  *state.Upload
+	file *source.File // nil unless its parts may have to be compared with the source
 }
 
 // inspect calls do with a saved upload and its lease.
 func inspect(ctx context.Context, u *Uploader, id string, b *engine.SharedBudget, do func(*savedCall, state.Lease) error) error {
-	token, lease, err := saved.Lock(ctx, u.opts.Store, id)
+	doc, lease, err := saved.Lock(ctx, u.opts.Store, id)
 	if err != nil {
 		return err
 	}
 	defer saved.Release(ctx, lease)
-	c := newCall(ctx, u, token.Spec, b)
+	c := newCall(ctx, u, doc.Spec, b)
 	defer c.events.close(ctx, nil)
 	defer c.requests.Retry.Close()
 	c.uplink.Permit = lease
-	spec := token.Spec
+	spec := doc.Spec
 	if with, err := u.opts.unlock(spec, session.EncryptionKey{}); err == nil {
 		spec = with // otherwise query without the key, which the service may accept
 	}
-	c.identify(token.ID, spec)
-	c.journal.Adopt(token)
+	c.identify(doc.ID, spec)
+	c.journal.Adopt(doc)
 	c.result.label.set(func(n *names) { n.upload = 0 }) // an inspection has no terminal event
-	return do(&savedCall{call: c, token: token}, lease)
+	return do(&savedCall{call: c, doc: doc}, lease)
 }
 
 // openUnchanged opens the source of an upload if its parts may have to be compared with it. The call
 // has no source if it does not exist or has changed. The caller must call close.
 func (s *savedCall) openUnchanged() (close func()) {
 	none := func() {}
-	p := s.token.Parts
-	if p == nil || p.Upload.IsZero() || s.token.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
+	p := s.doc.Parts
+	if p == nil || p.Upload.IsZero() || s.doc.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
 		return none
 	}
-	src, err := sourcefile.Open(s.token.SourcePath)
+	src, err := sourcefile.Open(s.doc.SourcePath)
 	if err != nil {
 		return none
 	}
-	file, err := source.NewFile(src, s.token.SourcePath, func(int64, int64, int64) {})
+	file, err := source.NewFile(src, s.doc.SourcePath, func(int64, int64, int64) {})
 	if err == nil {
-		_, err = s.journal.SameSource(s.token, file.Total(), file.Since)
+		_, err = s.journal.SameSource(s.doc, file.Total(), file.Since)
 	}
 	if err != nil {
 		_ = src.Close()
@@ -74,17 +74,17 @@ func (s *savedCall) query(ctx context.Context) (Holding, error) {
 	if err := s.usable(); err != nil {
 		return Holding{}, err
 	}
-	if s.token.Parts != nil {
+	if s.doc.Parts != nil {
 		held, made, err := newPartedFile(s.call, s.file, false).stored(ctx)
 		if made != nil || err != nil {
 			return Holding{State: SessionFinished, Object: made}, err
 		}
 		return holdingOf(held), nil
 	}
-	if s.token.URI.IsZero() {
+	if s.doc.URI.IsZero() {
 		return Holding{State: SessionOpen}, nil // a stream whose session was not started
 	}
-	held, err := engine.Inquire(ctx, s.wire(), s.token.URI, false)
+	held, err := engine.Inquire(ctx, s.wire(), s.doc.URI, false)
 	return holdingOf(held), err
 }
 
@@ -105,11 +105,11 @@ func foreign(u *Uploader, id, endpoint string) error {
 
 // usable returns an error if the session may not be used with this endpoint.
 func (s *savedCall) usable() error {
-	err := state.Adopt(s.u.client, s.token)
+	err := state.Adopt(s.u.client, s.doc)
 	if err == nil {
 		return nil
 	}
-	return cmp.Or(foreign(s.u, s.token.ID, s.token.Endpoint), err)
+	return cmp.Or(foreign(s.u, s.doc.ID, s.doc.Endpoint), err)
 }
 
 // holds reports whether o, which a session created, is still at the destination.
@@ -125,23 +125,23 @@ func (s *savedCall) holds(ctx context.Context, o *session.Object) (bool, error) 
 func (s *savedCall) cancel(ctx context.Context, discard func() error) error {
 	if err := s.usable(); err != nil {
 		err = fmt.Errorf("cancel: %w", err)
-		if s.token.Endpoint == s.u.client.Endpoint() {
+		if s.doc.Endpoint == s.u.client.Endpoint() {
 			// Nothing can be sent to such a session, so there is nothing to keep.
 			err = errors.Join(err, discard())
 		}
 		return err
 	}
-	if s.token.URI.IsZero() {
+	if s.doc.URI.IsZero() {
 		return discard() // a stream whose session was not started
 	}
-	a, err := s.requests.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply { return s.wire().Cancel(ctx, s.token.URI) })
+	a, err := s.requests.Ask(ctx, decide.Request{Known: true}, func(ctx context.Context) session.Reply { return s.wire().Cancel(ctx, s.doc.URI) })
 	switch {
 	case engine.Refusal(err):
 		return err
 	case err != nil:
 		return fmt.Errorf("cancel: %w", err)
 	case a.Object != nil:
-		s.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + s.token.Spec.URL()})
+		s.events.post(Event{Kind: Warning, Cause: "the upload was finished already; the object is at " + s.doc.Spec.URL()})
 	}
 	return discard()
 }
@@ -173,7 +173,7 @@ func (s *savedCall) resumeRemoval(ctx context.Context) error {
 		return err
 	}
 	if holding.State != SessionFinished {
-		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNotFound, s.token.ID)
+		return fmt.Errorf("%w: upload %s was canceled, and what it had left at the service is removed now", state.ErrNotFound, s.doc.ID)
 	}
 	s.result.update(func(r *Result) {
 		if r.Object = holding.Object; s.u.removal.wanted {

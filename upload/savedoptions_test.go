@@ -32,12 +32,12 @@ func TestSavedUploadHasTheSessionsOptions(t *testing.T) {
 			faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 2 * mib}},
 		)
 		res := w.timeOut(path, spec)
-		token, err := w.store.Load(w.t.Context(), res.ID)
+		doc, err := w.store.Load(w.t.Context(), res.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if token.Spec.ContentType != "text/x-mine" || token.Spec.IfGenerationMatch == nil || !token.Spec.NoClobber {
-			t.Errorf("token.Spec = %+v, want the options with which its session was started", token.Spec)
+		if doc.Spec.ContentType != "text/x-mine" || doc.Spec.IfGenerationMatch == nil || !doc.Spec.NoClobber {
+			t.Errorf("token.Spec = %+v, want the options with which its session was started", doc.Spec)
 		}
 		// Another writer makes the object. Third run: session lost once more.
 		if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec); err != nil {

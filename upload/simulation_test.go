@@ -575,10 +575,10 @@ type process struct {
 
 var errDead = errors.New("the process is dead")
 
-func (p *process) Save(ctx context.Context, token *state.Upload) error {
+func (p *process) Save(ctx context.Context, doc *state.Upload) error {
 	if p.die != nil && p.saves.Add(-1) == 0 {
-		if token.HighWater%2 == 0 { // before or after the rename
-			_ = p.Store.Save(ctx, token)
+		if doc.HighWater%2 == 0 { // before or after the rename
+			_ = p.Store.Save(ctx, doc)
 		}
 		p.dead.Store(true)
 		p.die()
@@ -586,7 +586,7 @@ func (p *process) Save(ctx context.Context, token *state.Upload) error {
 	if p.dead.Load() {
 		return errDead
 	}
-	return p.Store.Save(ctx, token)
+	return p.Store.Save(ctx, doc)
 }
 
 func (p *process) Delete(ctx context.Context, id string) error {

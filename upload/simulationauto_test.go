@@ -223,14 +223,14 @@ func (w *world) progress() bool {
 		w.t.Fatal(err)
 	}
 	return slices.ContainsFunc(ids, func(id string) bool {
-		token, err := w.store.Load(w.t.Context(), id)
+		doc, err := w.store.Load(w.t.Context(), id)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if token.Parts == nil {
-			return token.Committed > 0
+		if doc.Parts == nil {
+			return doc.Committed > 0
 		}
-		return slices.ContainsFunc(token.Parts.List, func(p state.Part) bool { return p.Committed > 0 || p.Finished() })
+		return slices.ContainsFunc(doc.Parts.List, func(p state.Part) bool { return p.Committed > 0 || p.Finished() })
 	})
 }
 

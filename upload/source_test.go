@@ -181,12 +181,12 @@ func TestImportReaderAt(t *testing.T) {
 	content := data(20 * mib)
 	inBubble(t, nil, func(w *world) {
 		first := w.interruptReaderAt(content, "report@7", 10*mib)
-		token, err := w.store.Load(w.t.Context(), first.ID)
+		doc, err := w.store.Load(w.t.Context(), first.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		path := w.file(content)
-		id, err := w.uploader().Import(w.t.Context(), token, path)
+		id, err := w.uploader().Import(w.t.Context(), doc, path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,12 +71,12 @@ func (s *Spool) check(store state.Store) error {
 
 // withSpool returns a function that removes the files of a saved stream, and then calls
 // discard. For another upload it returns discard.
-func withSpool(ctx context.Context, token *state.Upload, discard func() error) func() error {
-	if token.Spool == nil {
+func withSpool(ctx context.Context, doc *state.Upload, discard func() error) func() error {
+	if doc.Spool == nil {
 		return discard
 	}
 	return func() error {
-		if err := removeSpool(ctx, token); err != nil {
+		if err := removeSpool(ctx, doc); err != nil {
 			return err
 		}
 		return discard()
@@ -94,12 +94,12 @@ func RemoveSpool(ctx context.Context, t *state.Upload) error {
 }
 
 // spoolWhole reports whether another session can send the stream, or whether that is not known.
-func spoolWhole(token *state.Upload) bool {
-	whole, err := spool.Whole(token.Spool.Dir, token.ID)
+func spoolWhole(doc *state.Upload) bool {
+	whole, err := spool.Whole(doc.Spool.Dir, doc.ID)
 	return whole || err != nil
 }
 
 // removeSpool removes the files of a saved stream.
-func removeSpool(ctx context.Context, token *state.Upload) error {
-	return spool.Remove(ctx, token.Spool.Dir, token.ID)
+func removeSpool(ctx context.Context, doc *state.Upload) error {
+	return spool.Remove(ctx, doc.Spool.Dir, doc.ID)
 }

@@ -93,12 +93,12 @@ func (w *world) moveSpool() (id string) {
 	if err != nil || len(ids) != 1 {
 		w.t.Fatalf("saved uploads: %v, %v", ids, err)
 	}
-	token, err := w.store.Load(w.t.Context(), ids[0])
+	doc, err := w.store.Load(w.t.Context(), ids[0])
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	token.Spool.Dir = w.spoolDir()
-	if err := w.store.Save(w.t.Context(), token); err != nil {
+	doc.Spool.Dir = w.spoolDir()
+	if err := w.store.Save(w.t.Context(), doc); err != nil {
 		w.t.Fatal(err)
 	}
 	return ids[0]

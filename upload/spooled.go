@@ -234,19 +234,19 @@ func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error 
 }
 
 // resumeSpooled continues a saved stream whose input has ended.
-func resumeSpooled(ctx context.Context, c *call, token *state.Upload) error {
-	spec, err := c.u.opts.unlock(token.Spec, c.spec.EncryptionKey)
+func resumeSpooled(ctx context.Context, c *call, doc *state.Upload) error {
+	spec, err := c.u.opts.unlock(doc.Spec, c.spec.EncryptionKey)
 	if err != nil {
 		return err
 	}
 	spec.NoClobber = spec.NoClobber || c.spec.NoClobber
 	c.setSpec(spec)
-	sp, err := spool.Open(ctx, token.Spool.Dir, token.ID)
+	sp, err := spool.Open(ctx, doc.Spool.Dir, doc.ID)
 	switch {
 	case errors.Is(err, spool.ErrNoEnd):
-		return fmt.Errorf("%w: its process ended before the input did, and the rest of the input cannot be read again: cancel upload %s, and upload the source again", ErrIncomplete, token.ID)
+		return fmt.Errorf("%w: its process ended before the input did, and the rest of the input cannot be read again: cancel upload %s, and upload the source again", ErrIncomplete, doc.ID)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine or on a volume that is not mounted", err, token.ID, token.Spool.Dir)
+		return fmt.Errorf("%w: the bytes of upload %s are not in %s: they were removed, or are on another machine or on a volume that is not mounted", err, doc.ID, doc.Spool.Dir)
 	case err != nil:
 		return asIncomplete(err)
 	}
@@ -256,18 +256,18 @@ func resumeSpooled(ctx context.Context, c *call, token *state.Upload) error {
 		s.expect.Size = nil
 	}
 	s.sized(s.source.Total())
-	run, err := s.resumedRun(token)
+	run, err := s.resumedRun(doc)
 	if err != nil {
 		return err
 	}
 	return s.upload(ctx, run)
 }
 
-// resumedRun returns the run that continues the session of token, or begins one.
-func (s *spooled) resumedRun(token *state.Upload) (*engine.Run, error) {
-	why := useless(s.u, token)
+// resumedRun returns the run that continues the session of doc, or begins one.
+func (s *spooled) resumedRun(doc *state.Upload) (*engine.Run, error) {
+	why := useless(s.u, doc)
 	switch {
-	case why == "" && !token.URI.IsZero():
+	case why == "" && !doc.URI.IsZero():
 	case s.source.Replayable():
 		return s.newRun(), nil
 	case why != "":
@@ -276,11 +276,11 @@ func (s *spooled) resumedRun(token *state.Upload) (*engine.Run, error) {
 		return nil, fmt.Errorf("%w: its session has ended, and its bytes before %d are not in %s", ErrIncomplete, s.spool.Status().From, s.spool.Path())
 	}
 	t := s.newTransfer(s.source, s.record, nil)
-	t.Wire.Pos.Committed.Store(token.Committed)
+	t.Wire.Pos.Committed.Store(doc.Committed)
 	size := s.source.Total()
-	before := token.Session
+	before := doc.Session
 	before.HighWater = size // see state.Upload
 	return engine.ResumedRun(t, &s.precondition, saved.Adopted(before, size), engine.Resumption{
-		URI: token.URI, Opened: token.Created, Seek: s.source.Seek, Resumed: s.resumed,
+		URI: doc.URI, Opened: doc.Created, Seek: s.source.Seek, Resumed: s.resumed,
 	}), nil
 }

@@ -63,7 +63,7 @@ func uploadSaved(ctx context.Context, c *call, id string) error {
 		return err
 	}
 	c.identify(id, c.spec)
-	token, damaged, err := c.openJournal(ctx, state.Upload{ID: id}, nil)
+	doc, damaged, err := c.openJournal(ctx, state.Upload{ID: id}, nil)
 	if err != nil {
 		return err
 	}
@@ -71,22 +71,22 @@ func uploadSaved(ctx context.Context, c *call, id string) error {
 	switch {
 	case damaged != nil:
 		return damaged
-	case token == nil:
+	case doc == nil:
 		return fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
-	c.identify(id, token.Spec)
-	if err := foreign(c.u, id, token.Endpoint); err != nil {
+	c.identify(id, doc.Spec)
+	if err := foreign(c.u, id, doc.Endpoint); err != nil {
 		return err
 	}
 	switch {
-	case token.Parts != nil && token.Parts.Over:
-		return (&savedCall{call: c, token: token}).resumeRemoval(ctx)
-	case token.Spool != nil:
-		return resumeSpooled(ctx, c, token)
-	case token.SourceIdentity != "":
-		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, token.SourceIdentity)
+	case doc.Parts != nil && doc.Parts.Over:
+		return (&savedCall{call: c, doc: doc}).resumeRemoval(ctx)
+	case doc.Spool != nil:
+		return resumeSpooled(ctx, c, doc)
+	case doc.SourceIdentity != "":
+		return fmt.Errorf("%w: the source of upload %s is %q, which has no path: only the program that began it can resume it, with ReaderAt", ErrSourceNeeded, id, doc.SourceIdentity)
 	}
-	return resumeFile(ctx, c, token)
+	return resumeFile(ctx, c, doc)
 }
 
 // ReaderAt uploads the first size bytes of r, for content that is not a file on this

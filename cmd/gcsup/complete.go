@@ -30,7 +30,7 @@ func (f *targetFlags) completeIDs(cmd *cobra.Command, args []string, _ string) (
 		if slices.Contains(args, id) {
 			continue
 		}
-		offered = append(offered, cobra.CompletionWithDesc(id, aboutToken(cmd.Context(), store, id)))
+		offered = append(offered, cobra.CompletionWithDesc(id, inFewWords(cmd.Context(), store, id)))
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }

@@ -107,8 +107,8 @@ func (x *explainer) skipped(t task, err error) {
 // source does not exist but may have been moved.
 func (x *explainer) howToDiscard(t task, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		if token, lerr := x.saved.Load(context.Background(), t.saved); lerr == nil {
-			x.sourceMoved(token)
+		if doc, lerr := x.saved.Load(context.Background(), t.saved); lerr == nil {
+			x.sourceMoved(doc)
 		}
 	}
 	command := "uploads cancel"

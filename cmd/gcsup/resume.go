@@ -179,13 +179,13 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 	if err != nil {
 		return task{source: text, err: err}
 	}
-	token, err := c.saved.Load(ctx, id)
+	doc, err := c.saved.Load(ctx, id)
 	if err != nil {
 		return task{source: id, saved: id, err: err}
 	}
-	about := upload.Describe(token)
+	about := upload.Describe(doc)
 	t := task{
-		saved: id, source: token.SourcePath, destination: token.Spec.URL(), skip: token.Spec.NoClobber, size: token.Source.Size,
+		saved: id, source: doc.SourcePath, destination: doc.Spec.URL(), skip: doc.Spec.NoClobber, size: doc.Source.Size,
 		do: func(ctx context.Context) (*upload.Result, error) {
 			up, err := f.remove.uploader(c.uploader, own)
 			if err != nil {
@@ -194,15 +194,15 @@ func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPath
 			return up.Resume(ctx, id)
 		},
 	}
-	if token.Spool != nil {
+	if doc.Spool != nil {
 		t.source, t.size = about.Source(), max(about.Size, 0)
 	}
-	if token.Endpoint != c.endpoint {
-		t.err = f.target.endpointMismatch(c, token.Endpoint)
+	if doc.Endpoint != c.endpoint {
+		t.err = f.target.endpointMismatch(c, doc.Endpoint)
 		return t
 	}
 	if f.source != "" {
-		if id, t.err = takeOver(ctx, c, token, f.source); t.err == nil {
+		if id, t.err = takeOver(ctx, c, doc, f.source); t.err == nil {
 			t.saved, t.source = id, process.Absolute(f.source)
 		}
 	}

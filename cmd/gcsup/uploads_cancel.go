@@ -141,7 +141,7 @@ func (x *canceler) observe(e upload.Event) {
 // cancel cancels a saved upload at the service, deletes it and prints what it did.
 func (x *canceler) cancel(ctx context.Context, id string) error {
 	c, con, out := x.c, x.console, x.std.out
-	token, err := c.saved.Load(ctx, id)
+	doc, err := c.saved.Load(ctx, id)
 	switch {
 	case errors.Is(err, state.ErrCorrupt):
 		if _, err := forget(ctx, c.saved, id); err != nil {
@@ -154,8 +154,8 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 		return nil
 	case err != nil:
 		return err
-	case token.Endpoint != c.endpoint:
-		return x.target.endpointMismatch(c, token.Endpoint)
+	case doc.Endpoint != c.endpoint:
+		return x.target.endpointMismatch(c, doc.Endpoint)
 	}
 	if c.uploader == nil {
 		if err := c.dial(ctx, upload.Options{Observer: x.observe}); err != nil {
@@ -168,13 +168,13 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	_, exists := x.warnings.Load(id)
 	switch {
 	case x.json && exists:
-		return printAction(out, actionDeleted, reasonFinished, upload.Describe(token), false, nil)
+		return printAction(out, actionDeleted, reasonFinished, upload.Describe(doc), false, nil)
 	case x.json:
-		return printAction(out, actionCanceled, reasonRequested, upload.Describe(token), false, nil)
+		return printAction(out, actionCanceled, reasonRequested, upload.Describe(doc), false, nil)
 	case exists:
-		con.Message("deleted %s: the upload was finished already, and the object was made", uploadText(upload.Describe(token)))
+		con.Message("deleted %s: the upload was finished already, and the object was made", uploadText(upload.Describe(doc)))
 	default:
-		con.Message("canceled %s: %s were committed", uploadText(upload.Describe(token)), readable.Committed(upload.Describe(token).Committed, token.ObjectSize()))
+		con.Message("canceled %s: %s were committed", uploadText(upload.Describe(doc)), readable.Committed(upload.Describe(doc).Committed, doc.ObjectSize()))
 	}
 	return nil
 }

@@ -56,14 +56,14 @@ Resume the upload on one machine only, and delete it on the other: uploads rm.`,
 				return err
 			}
 			defer unlock()
-			token, err := store.Load(cmd.Context(), id)
+			doc, err := store.Load(cmd.Context(), id)
 			if err != nil {
 				return withHint(err, "")
 			}
-			if token.Spool != nil {
-				return exit.Usagef("%s is a stream, whose bytes are only on this machine: resume it here", token.ID)
+			if doc.Spool != nil {
+				return exit.Usagef("%s is a stream, whose bytes are only on this machine: resume it here", doc.ID)
 			}
-			data, err := state.Encode(token)
+			data, err := state.Encode(doc)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ that were sent, before it sends anything.`,
 		// trustworthy could otherwise upload any file to any destination.
 		Args: cmdline.Exactly(1, "SOURCE, a copy of the original file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			token, err := readExport(std.in)
+			doc, err := readExport(std.in)
 			if err != nil {
 				return err
 			}
@@ -122,11 +122,11 @@ that were sent, before it sends anything.`,
 			}
 			defer c.close()
 			// Import makes no request, so it uses the export's endpoint.
-			up, err := c.offline(token.Endpoint)
+			up, err := c.offline(doc.Endpoint)
 			if err != nil {
 				return err
 			}
-			id, err := up.Import(cmd.Context(), token, source)
+			id, err := up.Import(cmd.Context(), doc, source)
 			if errors.Is(err, fs.ErrExist) {
 				return exit.WithKind(err, exit.ErrUsage)
 			}
@@ -137,15 +137,15 @@ that were sent, before it sends anything.`,
 				return fmt.Errorf("standard output: %w", err)
 			}
 			expires := "does not expire"
-			if !token.Expires().IsZero() {
-				expires = "expires in " + readable.Span(time.Until(token.Expires()))
+			if !doc.Expires().IsZero() {
+				expires = "expires in " + readable.Span(time.Until(doc.Expires()))
 			}
-			con.Message("saved %s to %s, started at %s, %s\nto resume: %s", source, token.Spec.URL(),
-				endpointText(token.Endpoint), expires, resumeCommand(process.Words(), cmd.Flags(), id))
-			if token.Endpoint != c.endpoint {
-				con.Message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, token.Endpoint))
+			con.Message("saved %s to %s, started at %s, %s\nto resume: %s", source, doc.Spec.URL(),
+				endpointText(doc.Endpoint), expires, resumeCommand(process.Words(), cmd.Flags(), id))
+			if doc.Endpoint != c.endpoint {
+				con.Message("the endpoint in use is %s: %v", endpointText(c.endpoint), target.endpointMismatch(c, doc.Endpoint))
 			}
-			if text := unusualOptions(token.Spec); text != "" {
+			if text := unusualOptions(doc.Spec); text != "" {
 				con.Message("warning: it has object settings that you did not give: %s", text)
 			}
 			return nil
@@ -178,9 +178,9 @@ func readExport(r io.Reader) (*state.Upload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
-	token, err := state.Decode(data)
+	doc, err := state.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("standard input: %w; want the output of gcsup uploads export", err)
 	}
-	return token, nil
+	return doc, nil
 }

@@ -16,8 +16,8 @@ import (
 	"gcsup/internal/cli/process"
 )
 
-// exportedToken returns an export of an upload of 20 bytes.
-func exportedToken(t *testing.T, endpoint, source string, spec map[string]any) []byte {
+// exportedDoc returns an export of an upload of 20 bytes.
+func exportedDoc(t *testing.T, endpoint, source string, spec map[string]any) []byte {
 	t.Helper()
 	token, err := json.Marshal(map[string]any{
 		"id": "0123", "endpoint": endpoint, "spec": spec, "created": time.Now(), "source_path": source,
@@ -64,7 +64,7 @@ func TestImportUntrusted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(process.StateDirEnv, filepath.Join(t.TempDir(), "state"))
 			var out, stderr bytes.Buffer
-			in := bytes.NewReader(exportedToken(t, c.endpoint, source, c.spec))
+			in := bytes.NewReader(exportedDoc(t, c.endpoint, source, c.spec))
 			code := execute(t.Context(), append([]string{"uploads", "import"}, c.args...), stdio{in, &out, &stderr})
 			if code != c.code || !strings.Contains(stderr.String(), c.want) || c.not != "" && strings.Contains(stderr.String(), c.not) {
 				t.Errorf("exit code %d, want %d; standard error, want %q and not %q:\n%q", code, c.code, c.want, c.not, stderr.String())

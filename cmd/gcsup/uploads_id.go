@@ -46,14 +46,14 @@ func completeID(ctx context.Context, store state.Store, text string) (string, er
 			fmt.Fprintf(&candidates, "\n  and %d more", len(ids)-i)
 			break
 		}
-		fmt.Fprintf(&candidates, "\n  %s  %s", id, aboutToken(ctx, store, id))
+		fmt.Fprintf(&candidates, "\n  %s  %s", id, inFewWords(ctx, store, id))
 	}
 	return "", process.WithLines(exit.Usagef("%d saved uploads begin with %s; write more of the ID:", len(ids), text), process.Block(candidates.String()))
 }
 
-// aboutToken returns the source and the destination of a saved upload in a few words. It returns
+// inFewWords returns the source and the destination of a saved upload in a few words. It returns
 // "" for an upload that cannot be used.
-func aboutToken(ctx context.Context, store state.Store, id string) string {
+func inFewWords(ctx context.Context, store state.Store, id string) string {
 	t, err := store.Load(ctx, id)
 	if err != nil {
 		return ""

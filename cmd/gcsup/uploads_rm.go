@@ -35,25 +35,25 @@ cancel deletes them.`,
 			}
 			defer c.close()
 			return forEach(cmd.Context(), std, c, asJSON, ids, func(id string) error {
-				token, err := forget(cmd.Context(), c.saved, id)
-				if err == nil && token != nil && token.Parts != nil {
-					what, where := partsText(token)
+				doc, err := forget(cmd.Context(), c.saved, id)
+				if err == nil && doc != nil && doc.Parts != nil {
+					what, where := partsText(doc)
 					con.Message("warning: %s stay, and are billed: %s", what, where)
 				}
 				switch {
 				case err != nil:
 					return err
-				case asJSON && token == nil:
+				case asJSON && doc == nil:
 					return printAction(std.out, actionDeleted, reasonUnusable, upload.SavedUpload{ID: id}, false, nil)
 				case asJSON:
-					return printAction(std.out, actionDeleted, reasonRequested, upload.Describe(token), false, nil)
-				case token == nil:
+					return printAction(std.out, actionDeleted, reasonRequested, upload.Describe(doc), false, nil)
+				case doc == nil:
 					con.Message("deleted the saved upload %s, which could not be used", id)
-				case token.Parts != nil:
-					con.Message("deleted %s: %s were committed", uploadText(upload.Describe(token)), readable.Committed(upload.Describe(token).Committed, token.ObjectSize()))
+				case doc.Parts != nil:
+					con.Message("deleted %s: %s were committed", uploadText(upload.Describe(doc)), readable.Committed(upload.Describe(doc).Committed, doc.ObjectSize()))
 				default:
-					con.Message("deleted %s: %s were committed; the service drops them in %s", uploadText(upload.Describe(token)),
-						readable.Committed(token.Committed, token.ObjectSize()), readable.Span(time.Until(token.Expires())))
+					con.Message("deleted %s: %s were committed; the service drops them in %s", uploadText(upload.Describe(doc)),
+						readable.Committed(doc.Committed, doc.ObjectSize()), readable.Span(time.Until(doc.Expires())))
 				}
 				return nil
 			})
@@ -81,14 +81,14 @@ func forget(ctx context.Context, store state.Store, id string) (*state.Upload, e
 		return nil, err
 	}
 	defer unlock()
-	token, err := store.Load(ctx, id)
+	doc, err := store.Load(ctx, id)
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, err
 	}
 	if err == nil {
-		if err := upload.RemoveSpool(ctx, token); err != nil {
+		if err := upload.RemoveSpool(ctx, doc); err != nil {
 			return nil, err
 		}
 	}
-	return token, store.Delete(ctx, id)
+	return doc, store.Delete(ctx, id)
 }

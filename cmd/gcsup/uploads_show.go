@@ -44,11 +44,11 @@ a process is working on is shown as it was last saved.`,
 			if err != nil {
 				return withHint(err, c.endpoint)
 			}
-			token, err := c.saved.Load(ctx, id)
+			doc, err := c.saved.Load(ctx, id)
 			if err != nil {
 				return withHint(err, c.endpoint)
 			}
-			d := details{token: token, source: sourceState(token)}
+			d := details{doc: doc, source: sourceState(doc)}
 			err = d.ask(ctx, &target, c)
 			if err != nil && !errors.Is(err, state.ErrInUse) {
 				return withHint(fmt.Errorf("%s: %w", id, err), c.endpoint)
@@ -56,7 +56,7 @@ a process is working on is shown as it was last saved.`,
 			if asJSON {
 				return result.Print(std.out, d.line())
 			}
-			return d.print(std.out, resumeCommand(process.Words(), cmd.Flags(), token.ID), time.Now())
+			return d.print(std.out, resumeCommand(process.Words(), cmd.Flags(), doc.ID), time.Now())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
@@ -77,25 +77,25 @@ const (
 )
 
 // sourceState compares the source with the file that the upload started with.
-func sourceState(token *state.Upload) string {
+func sourceState(doc *state.Upload) string {
 	switch {
-	case token.Spool != nil && upload.Describe(token).Incomplete:
+	case doc.Spool != nil && upload.Describe(doc).Incomplete:
 		return sourceIncomplete
-	case token.Spool != nil:
+	case doc.Spool != nil:
 		return sourceSpooled
-	case token.SourceIdentity != "":
+	case doc.SourceIdentity != "":
 		return sourceNamed
 	}
-	identity, err := sourcefile.StatIdentity(token.SourcePath)
+	identity, err := sourcefile.StatIdentity(doc.SourcePath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return sourceMissing
 	case err != nil:
 		return sourceUnreadable
-	case identity.Size != token.Source.Size:
+	case identity.Size != doc.Source.Size:
 		return sourceChanged
-	case token.Source.ModTimeNS == 0: // an import: only the bytes matter
-	case sourcefile.Compare(token.Source, identity) == sourcefile.Different:
+	case doc.Source.ModTimeNS == 0: // an import: only the bytes matter
+	case sourcefile.Compare(doc.Source, identity) == sourcefile.Different:
 		return sourceChanged
 	}
 	return sourceSame
@@ -103,7 +103,7 @@ func sourceState(token *state.Upload) string {
 
 // details is what uploads show prints of an upload.
 type details struct {
-	token   *state.Upload
+	doc     *state.Upload
 	source  string
 	holding upload.Holding
 	inUse   error // set if another process works on the upload; the service was then not asked
@@ -112,26 +112,26 @@ type details struct {
 // ask asks the service what it holds. The error wraps [state.ErrInUse] if another
 // process is working on the upload.
 func (d *details) ask(ctx context.Context, target *targetFlags, c *connection) error {
-	if d.token.Endpoint != c.endpoint {
-		return target.endpointMismatch(c, d.token.Endpoint)
+	if d.doc.Endpoint != c.endpoint {
+		return target.endpointMismatch(c, d.doc.Endpoint)
 	}
 	if err := c.dial(ctx, upload.Options{Observer: c.observe}); err != nil {
 		return err
 	}
 	var err error
-	if d.holding, err = c.uploader.Query(ctx, d.token.ID); err != nil {
+	if d.holding, err = c.uploader.Query(ctx, d.doc.ID); err != nil {
 		if errors.Is(err, state.ErrInUse) {
 			d.inUse = err
 		}
 		return err
 	}
-	d.token, err = c.saved.Load(ctx, d.token.ID) // another process may have continued it before the query
+	d.doc, err = c.saved.Load(ctx, d.doc.ID) // another process may have continued it before the query
 	return err
 }
 
 // print prints the details for people.
 func (d *details) print(w io.Writer, resume string, now time.Time) error {
-	t, saved := d.token, upload.Describe(d.token)
+	t, saved := d.doc, upload.Describe(d.doc)
 	size := saved.Size
 	var service, next string
 	switch {
@@ -209,7 +209,7 @@ func stateText(state upload.SessionState) string {
 
 func (d *details) line() showLine {
 	return showLine{
-		sessionLine: newSessionLine(upload.Describe(d.token)), SourceState: d.source, InUse: d.inUse != nil,
+		sessionLine: newSessionLine(upload.Describe(d.doc)), SourceState: d.source, InUse: d.inUse != nil,
 		State:  result.Known(stateText(d.holding.State), d.holding.State != upload.SessionUnknown),
 		Stored: result.Known(d.holding.Stored, d.holding.State == upload.SessionOpen),
 	}

@@ -24,7 +24,7 @@ type SQLiteStore struct {
 var _ state.Store = (*SQLiteStore)(nil)
 
 // OpenSQLite opens the store in a directory. Only this user can read its files,
-// because any reader of a token can write to the upload.
+// because any reader of a saved upload can write to the upload.
 func OpenSQLite(ctx context.Context, dir string) (*SQLiteStore, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "locks"), 0o700); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func OpenSQLite(ctx context.Context, dir string) (*SQLiteStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS uploads (id TEXT PRIMARY KEY, token BLOB NOT NULL)`)
+	_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS uploads (id TEXT PRIMARY KEY, doc BLOB NOT NULL)`)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -59,7 +59,7 @@ func (s *SQLiteStore) Close() error { return s.db.Close() }
 // Load implements state.Store.
 func (s *SQLiteStore) Load(ctx context.Context, id string) (*state.Upload, error) {
 	var data []byte
-	err := s.db.QueryRowContext(ctx, `SELECT token FROM uploads WHERE id = ?`, id).Scan(&data)
+	err := s.db.QueryRowContext(ctx, `SELECT doc FROM uploads WHERE id = ?`, id).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
@@ -68,7 +68,7 @@ func (s *SQLiteStore) Load(ctx context.Context, id string) (*state.Upload, error
 	}
 	t, err := state.Decode(data)
 	if err == nil && t.ID != id {
-		err = fmt.Errorf("%w: the token of %s has the ID %s", state.ErrCorrupt, id, t.ID)
+		err = fmt.Errorf("%w: the saved upload %s has the ID %s", state.ErrCorrupt, id, t.ID)
 	}
 	return t, err
 }
@@ -79,7 +79,7 @@ func (s *SQLiteStore) Save(ctx context.Context, t *state.Upload) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `INSERT INTO uploads VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET token = excluded.token`, t.ID, data)
+	_, err = s.db.ExecContext(ctx, `INSERT INTO uploads VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`, t.ID, data)
 	return err
 }
 

@@ -178,9 +178,9 @@ func TestRequestSuccess(t *testing.T) {
 				// The reply was cut, or is the page of a captive portal.
 				switch request.op {
 				case bucket.OpList, bucket.OpRead, bucket.OpConfig, bucket.OpNotifications, bucket.OpPermissions, bucket.OpManagedFolder, multipart.OpList:
-					r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF, Reached: reached}
+					r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF, Findings: session.Findings{Reached: reached}}
 				default:
-					r = session.Reply{Op: request.op, Status: 200, Reached: reached}
+					r = session.Reply{Op: request.op, Status: 200, Findings: session.Findings{Reached: reached}}
 				}
 				if got := repeated(s, r); got != "wait repeat, ..." {
 					t.Errorf("%s without what it must have, known %v, reached %v: %s, want wait repeat, ...", r.Op, s.Known, reached, got)

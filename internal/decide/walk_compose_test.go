@@ -120,7 +120,7 @@ func (byCompose) temporary(s site) session.Reply {
 	if s.parts[0]&stored == 0 {
 		return status(404)
 	}
-	return session.Reply{Status: 200, Committed: -1, Object: temporaryObject, Ours: true}
+	return session.Reply{Status: 200, Committed: -1, Object: temporaryObject, Findings: session.Findings{Ours: true}}
 }
 
 // sends returns the events of an exchange with the session of the first part.

@@ -482,7 +482,7 @@ func (w *partsWalk) sentAgain(e event) {
 func (w *partsWalk) destination(s site) session.Reply {
 	r := stat(status(404))
 	if s.dest != noObject {
-		r = stat(session.Reply{Status: 200, Committed: -1, Object: objectsAt[s.dest], Ours: s.dest == ourObject})
+		r = stat(session.Reply{Status: 200, Committed: -1, Object: objectsAt[s.dest], Findings: session.Findings{Ours: s.dest == ourObject}})
 	}
 	r.Unmet = w.pinned && s.dest != noObject
 	return r

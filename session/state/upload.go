@@ -117,7 +117,7 @@ type envelope struct {
 	Upload  json.RawMessage `json:"upload"`
 }
 
-// savedToken is a saved upload with its secrets. plainToken has no method MarshalJSON.
+// savedForm is a saved upload with its secrets. plainUpload has no method MarshalJSON.
 type savedForm struct {
 	plainUpload
 	SessionURI string      `json:"session_uri,omitempty"`     // "" with parts

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"gcsup/internal/errkind"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -174,7 +173,7 @@ func (t *Telemetry) end(ctx context.Context, e upload.Event, span running) {
 		attributes = append(attributes, attribute.Int64("gcsup.resumed_from", r.ResumedFrom))
 	}
 	if e.Err != nil {
-		why := attribute.String(errorTypeKey, errkind.Of(e.Err))
+		why := attribute.String(errorTypeKey, upload.ErrorKind(e.Err))
 		measured = append(measured, why)
 		attributes = append(attributes, why, attribute.Bool("gcsup.resumable", r.Resumable))
 		span.SetStatus(codes.Error, e.Err.Error())
@@ -226,7 +225,7 @@ func replyOf(x upload.Exchange) []attribute.KeyValue {
 	}
 	switch {
 	case errors.Is(x.Err, session.ErrStalled):
-		attributes = append(attributes, attribute.String(errorTypeKey, errkind.Of(session.ErrStalled)))
+		attributes = append(attributes, attribute.String(errorTypeKey, upload.ErrorKind(session.ErrStalled)))
 	case x.Status == 0:
 		attributes = append(attributes, attribute.String(errorTypeKey, "transport"))
 	case x.Status >= 400:

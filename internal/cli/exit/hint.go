@@ -27,7 +27,7 @@ import (
 func WithHint(err error, endpoint, gcsup string) error {
 	hint := ""
 	if !ofCommand(err) {
-		hint = strings.ReplaceAll(advice[errkind.Sentinel(err)], "{gcsup}", gcsup)
+		hint = strings.ReplaceAll(adviceFor(err), "{gcsup}", gcsup)
 	}
 	if network := ofNetwork(err, cmp.Or(endpoint, "the endpoint")); network != "" {
 		hint = network
@@ -64,26 +64,40 @@ func WithHint(err error, endpoint, gcsup string) error {
 
 // advice has the advice for sentinel errors whose text does not suffice. {gcsup} stands for the
 // words that run gcsup.
-var advice = map[error]string{
-	manifest.ErrVersion: "use the newer program, or name another manifest",
-	manifest.ErrFormat:  "name another file",
+var advice = []struct {
+	sentinel error
+	hint     string
+}{
+	{manifest.ErrVersion, "use the newer program, or name another manifest"},
+	{manifest.ErrFormat, "name another file"},
 
-	mirror.ErrTooManyDeletions: "check the directory and the prefix, for example with --dry-run; to delete so many objects, give --max-delete=N or N%",
+	{mirror.ErrTooManyDeletions, "check the directory and the prefix, for example with --dry-run; to delete so many objects, give --max-delete=N or N%"},
 
-	bucketstore.ErrSlow:       "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)",
-	session.ErrSourceChanged:  "to upload the changed file, add --if-source-changed=restart",
-	state.ErrOptionsDiffer:    "give the options of the first run, or none; --restart discards what was sent",
-	session.ErrEncryptionKey:  "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY",
-	bucketstore.ErrSealed:     "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} uploads rm ID",
-	state.ErrCorrupt:          "to start over, upload the file again; to delete it, run {gcsup} uploads rm ID",
-	state.ErrVersion:          "use the newer program; to delete it, run {gcsup} uploads rm ID",
-	state.ErrNotFound:         "see {gcsup} uploads list",
-	session.ErrNotFound:       "create the bucket, or correct its name or the endpoint",
-	session.ErrQuota:          "run the same command again when the quota is refilled, or raise it in the Cloud console",
-	session.ErrCanceled:       "run the same command again to start over",
-	session.ErrOutcomeUnknown: "check the object before you run the command again",
-	session.ErrCredentials:    "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file",
-	session.ErrPermission:     "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object",
+	{bucketstore.ErrSlow, "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)"},
+	{session.ErrSourceChanged, "to upload the changed file, add --if-source-changed=restart"},
+	{state.ErrOptionsDiffer, "give the options of the first run, or none; --restart discards what was sent"},
+	{session.ErrEncryptionKey, "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY"},
+	{bucketstore.ErrSealed, "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} uploads rm ID"},
+	{state.ErrCorrupt, "to start over, upload the file again; to delete it, run {gcsup} uploads rm ID"},
+	{state.ErrVersion, "use the newer program; to delete it, run {gcsup} uploads rm ID"},
+	{state.ErrNotFound, "see {gcsup} uploads list"},
+	{session.ErrNotFound, "create the bucket, or correct its name or the endpoint"},
+	{session.ErrQuota, "run the same command again when the quota is refilled, or raise it in the Cloud console"},
+	{session.ErrCanceled, "run the same command again to start over"},
+	{session.ErrOutcomeUnknown, "check the object before you run the command again"},
+	{session.ErrCredentials, "log in again (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to another key file"},
+	{session.ErrPermission, "the account needs storage.objects.create on the bucket, and storage.objects.delete to replace an object"},
+}
+
+// adviceFor returns the advice for the sentinel error that decides the kind of err, or "".
+func adviceFor(err error) string {
+	kind := errkind.Of(err)
+	for _, a := range advice {
+		if errors.Is(err, a.sentinel) && errkind.Of(a.sentinel) == kind {
+			return a.hint
+		}
+	}
+	return ""
 }
 
 // neededFor has the permissions that requests need, if they do not write to the object in one request or

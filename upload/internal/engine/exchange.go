@@ -34,5 +34,5 @@ func (x exchange) stallTimeout(usual time.Duration) time.Duration {
 
 // unsent returns the reply to a request that was not made because of err.
 func (x exchange) unsent(err error) session.Reply {
-	return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Reached: true}
+	return session.Reply{Op: x.op, Sent: x.from, Committed: -1, Err: err, Unsent: true, Findings: session.Findings{Reached: true}}
 }

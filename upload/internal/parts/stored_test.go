@@ -34,11 +34,11 @@ func (w *world) refuseJoin(u *Upload) {
 // kill ends the process of u. The store has what it had at an earlier time. It returns the upload in the next process.
 func (w *world) kill(u *Upload, before *state.Parts) *Upload {
 	w.Helper()
-	token, err := w.store.Load(w.Context(), id)
+	doc, err := w.store.Load(w.Context(), id)
 	if err == nil {
 		u.Journal.Close()
-		token.Parts = before
-		err = w.store.Save(w.Context(), token)
+		doc.Parts = before
+		err = w.store.Save(w.Context(), doc)
 	}
 	if err != nil {
 		w.Fatal(err)

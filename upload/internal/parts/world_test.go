@@ -175,9 +175,9 @@ func (w *world) division() Division {
 	w.Helper()
 	same := func(ctx context.Context) context.Context { return ctx }
 	call := saved.Call{Store: w.store, Running: &saved.Running{}, Stale: func(error) {}, Last: same, Background: same}
-	journal, token, _, err := saved.Open(w.Context(), call, state.Upload{ID: id, Endpoint: w.client.Endpoint(), Spec: w.spec, SourcePath: "/source"})
-	if err == nil && token != nil {
-		err = state.Adopt(w.client, token)
+	journal, doc, _, err := saved.Open(w.Context(), call, state.Upload{ID: id, Endpoint: w.client.Endpoint(), Spec: w.spec, SourcePath: "/source"})
+	if err == nil && doc != nil {
+		err = state.Adopt(w.client, doc)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -275,11 +275,11 @@ func (w *world) stored() string {
 // token returns the saved upload.
 func (w *world) token() *state.Parts {
 	w.Helper()
-	token, err := w.store.Load(w.Context(), id)
+	doc, err := w.store.Load(w.Context(), id)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return token.Parts
+	return doc.Parts
 }
 
 // random returns n random bytes.

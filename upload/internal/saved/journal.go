@@ -46,18 +46,18 @@ type Journal struct {
 	mu      sync.Mutex
 	saver   chan struct{} // closed when the goroutine of SaveSoon ends; nil if there is none
 	due     bool          // that goroutine must save
-	token   state.Upload  // saved next
-	version int64         // of token; counts its changes
+	doc     state.Upload  // saved next
+	version int64         // of doc; counts its changes
 	last    bool          // the saved upload is saved when the lease is released
 	stored  stored
 }
 
 // stored describes the saved upload of an upload in the store.
 type stored struct {
-	token   *state.Upload // nil if the upload is not saved
-	version int64         // of token
+	doc     *state.Upload // nil if the upload is not saved
+	version int64         // of doc
 	wrote   time.Time     // the last save
-	stale   bool          // the last save failed, and that was reported; the store has token
+	stale   bool          // the last save failed, and that was reported; the store has doc
 }
 
 // Call is the call that works on a saved upload.
@@ -78,18 +78,18 @@ type Call struct {
 // is none. If it was damaged, Open has set it aside, and damaged is the reason. draft has
 // the fields of every saved upload of the upload. If it has no source, it gets that of the saved upload. The
 // caller must call Close.
-func Open(ctx context.Context, c Call, draft state.Upload) (j *Journal, token *state.Upload, damaged, err error) {
+func Open(ctx context.Context, c Call, draft state.Upload) (j *Journal, doc *state.Upload, damaged, err error) {
 	lease, err := acquire(ctx, c.Store, draft.ID, c.Waiting)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err = loadMoved(ctx, c.Store, lease)
+	doc, err = loadMoved(ctx, c.Store, lease)
 	switch {
 	case errors.Is(err, state.ErrCorrupt):
-		token, damaged = nil, err
+		doc, damaged = nil, err
 		err = state.SetAside(ctx, c.Store, draft.ID)
 	case errors.Is(err, state.ErrNotFound):
-		token, err = nil, nil
+		doc, err = nil, nil
 	}
 	if err != nil {
 		Release(ctx, lease)
@@ -100,22 +100,22 @@ func Open(ctx context.Context, c Call, draft state.Upload) (j *Journal, token *s
 	j.ctx, j.stop = c.Last(longer), stop
 	j.background = c.Background(j.ctx)
 	j.held, j.lose = context.WithCancelCause(lease.Context())
-	if token != nil {
-		j.draft.SourcePath = cmp.Or(draft.SourcePath, token.SourcePath)
-		j.draft.SourceIdentity = cmp.Or(draft.SourceIdentity, token.SourceIdentity)
-		j.draft.Spool = token.Spool
-		j.Adopt(token)
+	if doc != nil {
+		j.draft.SourcePath = cmp.Or(draft.SourcePath, doc.SourcePath)
+		j.draft.SourceIdentity = cmp.Or(draft.SourceIdentity, doc.SourceIdentity)
+		j.draft.Spool = doc.Spool
+		j.Adopt(doc)
 	}
-	return j, token, damaged, nil
+	return j, doc, damaged, nil
 }
 
 // Adopt continues a saved upload.
 func (j *Journal) Adopt(t *state.Upload) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.token = *cloned(t)
+	j.doc = *cloned(t)
 	if j.lease != nil {
-		j.stored.token = t
+		j.stored.doc = t
 	}
 }
 
@@ -128,8 +128,8 @@ func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 
 // reset starts a new saved upload. The caller is edit.
 func (j *Journal) reset(source chunk.Identity, parts *state.Parts) {
-	j.token = j.draft
-	j.token.Created, j.token.Source, j.token.Parts = time.Now(), source, parts
+	j.doc = j.draft
+	j.doc.Created, j.doc.Source, j.doc.Parts = time.Now(), source, parts
 }
 
 // edit changes the saved upload that is saved next.
@@ -141,14 +141,14 @@ func (j *Journal) edit(f func()) {
 }
 
 // Change changes what the saved upload describes of all parts together.
-func (j *Journal) Change(f func(*state.Parts)) { j.edit(func() { f(j.token.Parts) }) }
+func (j *Journal) Change(f func(*state.Parts)) { j.edit(func() { f(j.doc.Parts) }) }
 
 // Parts returns what the saved upload describes of all parts together. The records of the parts
 // have the rest.
-func (j *Journal) Parts() *state.Parts { return j.token.Parts }
+func (j *Journal) Parts() *state.Parts { return j.doc.Parts }
 
 // Size returns the size of the source.
-func (j *Journal) Size() int64 { return j.token.Source.Size }
+func (j *Journal) Size() int64 { return j.doc.Source.Size }
 
 // SetSpec sets the options of the object, for the next saved upload that is new.
 func (j *Journal) SetSpec(spec session.Spec) {
@@ -179,7 +179,7 @@ func (j *Journal) Saved() bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stored.token != nil
+	return j.stored.doc != nil
 }
 
 // Deleted reports whether the store has no upload with the ID, although the lease may be lost.
@@ -220,11 +220,11 @@ func (j *Journal) Keep() {
 func (j *Journal) Finished() (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.token.Parts == nil {
+	if j.doc.Parts == nil {
 		return 0 // the upload has started over, with one session
 	}
-	for i := range j.token.Parts.List {
-		if j.token.Parts.List[i].Finished() {
+	for i := range j.doc.Parts.List {
+		if j.doc.Parts.List[i].Finished() {
 			n++
 		}
 	}
@@ -235,7 +235,7 @@ func (j *Journal) Finished() (n int) {
 func (j *Journal) Old() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stored.token != nil && time.Since(j.stored.wrote) >= j.lease.SaveInterval()
+	return j.stored.doc != nil && time.Since(j.stored.wrote) >= j.lease.SaveInterval()
 }
 
 // Save is Persist, but if it fails while the store has an older saved upload, it only reports that: the upload can
@@ -246,7 +246,7 @@ func (j *Journal) Save(ctx context.Context) error {
 		return err
 	}
 	j.mu.Lock()
-	resumable := j.stored.token != nil
+	resumable := j.stored.doc != nil
 	j.mu.Unlock()
 	if resumable {
 		j.unsavable(ctx, err)
@@ -266,20 +266,20 @@ func (j *Journal) Persist(ctx context.Context) error {
 	j.saving.Lock()
 	defer j.saving.Unlock()
 	j.mu.Lock()
-	if j.stored.token != nil && !j.stored.stale && j.stored.version >= wanted {
+	if j.stored.doc != nil && !j.stored.stale && j.stored.version >= wanted {
 		j.mu.Unlock()
 		return nil // the save for another part included it
 	}
-	token, version := cloned(&j.token), j.version
+	doc, version := cloned(&j.doc), j.version
 	j.mu.Unlock()
-	err := j.lease.Save(ctx, token)
+	err := j.lease.Save(ctx, doc)
 	if errors.Is(err, state.ErrInUse) {
 		j.lose(err)
 		return err
 	}
 	if err == nil {
 		j.mu.Lock()
-		j.stored = stored{token: token, version: version, wrote: time.Now()}
+		j.stored = stored{doc: doc, version: version, wrote: time.Now()}
 		j.mu.Unlock()
 	}
 	return err
@@ -346,7 +346,7 @@ func (j *Journal) Discard() error {
 	}
 	j.AwaitSaves()
 	j.mu.Lock()
-	j.stored.token, j.last = nil, false
+	j.stored.doc, j.last = nil, false
 	j.mu.Unlock()
 	return j.lease.Delete(j.ctx)
 }
@@ -358,7 +358,7 @@ func (j *Journal) Close() {
 	j.AwaitSaves()
 	var last *state.Upload
 	if j.last {
-		last = &j.token // no other goroutine has j now
+		last = &j.doc // no other goroutine has j now
 	}
 	if err := j.lease.Release(j.ctx, last); err != nil && last != nil {
 		j.unsavable(j.ctx, err)

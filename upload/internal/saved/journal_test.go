@@ -19,9 +19,9 @@ import (
 // TestOpen checks what Open returns for each state of the store, and that no lease remains after an error.
 func TestOpen(t *testing.T) {
 	uri := newService(t).start()
-	identified := newToken(id, uri)
+	identified := newDoc(id, uri)
 	identified.SourcePath, identified.SourceIdentity = "", "bucket/o"
-	moving := newToken(id, uri)
+	moving := newDoc(id, uri)
 	moving.MovedTo = newID
 	var broken atomic.Bool
 	broken.Store(true)
@@ -32,12 +32,12 @@ func TestOpen(t *testing.T) {
 		err, damaged error
 	}{
 		"nothing":    {},
-		"saved":      {saved: newToken(id, uri)},
+		"saved":      {saved: newDoc(id, uri)},
 		"identified": {saved: identified},
 		"moved":      {saved: moving},
 		"damaged":    {raw: "x", damaged: state.ErrCorrupt},
 		"newer":      {raw: newer, err: state.ErrVersion},
-		"unreadable": {saved: newToken(id, uri), unreadable: true, err: errFault},
+		"unreadable": {saved: newDoc(id, uri), unreadable: true, err: errFault},
 	} {
 		dir, path := openDir(t)
 		if tt.raw != "" {
@@ -50,14 +50,14 @@ func TestOpen(t *testing.T) {
 		if tt.unreadable {
 			store = failing(dir, "load", &broken)
 		}
-		j, token, damaged, err := Open(t.Context(), Call{Store: store, Running: &Running{}, Last: asItIs, Background: asItIs}, state.Upload{ID: id})
+		j, doc, damaged, err := Open(t.Context(), Call{Store: store, Running: &Running{}, Last: asItIs, Background: asItIs}, state.Upload{ID: id})
 		if !errors.Is(err, tt.err) || !errors.Is(damaged, tt.damaged) {
 			t.Errorf("%s: %v, damaged: %v", name, err, damaged)
 		}
-		if found := tt.saved != nil && tt.err == nil && tt.saved.MovedTo == ""; (token != nil) != found {
-			t.Errorf("%s: the saved upload is %+v", name, token)
-		} else if found && (!sameURI(token.URI, uri) || !j.Saved() || j.draft.SourcePath != tt.saved.SourcePath || j.draft.SourceIdentity != tt.saved.SourceIdentity) {
-			t.Errorf("%s: the saved upload is %+v, saved %v, and the next one has the source %q%q", name, token, j.Saved(), j.draft.SourcePath, j.draft.SourceIdentity)
+		if found := tt.saved != nil && tt.err == nil && tt.saved.MovedTo == ""; (doc != nil) != found {
+			t.Errorf("%s: the saved upload is %+v", name, doc)
+		} else if found && (!sameURI(doc.URI, uri) || !j.Saved() || j.draft.SourcePath != tt.saved.SourcePath || j.draft.SourceIdentity != tt.saved.SourceIdentity) {
+			t.Errorf("%s: the saved upload is %+v, saved %v, and the next one has the source %q%q", name, doc, j.Saved(), j.draft.SourcePath, j.draft.SourceIdentity)
 		}
 		if j != nil {
 			if _, err := dir.Lock(t.Context(), id); !errors.Is(err, state.ErrInUse) {
@@ -136,8 +136,8 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 	}
 	full.Store(true)
 	j.Close() // nothing must be saved
-	if token := load(t, dir, id); token.RejectedAt != 10 || warnings != 2 {
-		t.Errorf("saved %+v, %d warnings", token, warnings)
+	if doc := load(t, dir, id); doc.RejectedAt != 10 || warnings != 2 {
+		t.Errorf("saved %+v, %d warnings", doc, warnings)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestClose(t *testing.T) {
 		{"finished", func(j *Journal) error { j.Keep(); return j.Discard() }, false, -1, false},
 	} {
 		dir, _ := openDir(t)
-		save(t, dir, newToken(id, s.start()))
+		save(t, dir, newDoc(id, s.start()))
 		var full atomic.Bool
 		warned := false
 		j, _ := open(t, failing(dir, "save", &full), func(c *Call, _ *state.Upload) { c.Stale = func(error) { warned = true } })
@@ -169,8 +169,8 @@ func TestClose(t *testing.T) {
 		}
 		j.Close()
 		left := int64(-1)
-		if token, err := dir.Load(t.Context(), id); err == nil {
-			left = token.Committed
+		if doc, err := dir.Load(t.Context(), id); err == nil {
+			left = doc.Committed
 		}
 		if left != tt.left || warned != tt.warning || j.Deleted(t.Context()) != (left < 0) {
 			t.Errorf("%s: %d committed, warned %v, deleted %v", tt.name, left, warned, j.Deleted(t.Context()))
@@ -181,14 +181,14 @@ func TestClose(t *testing.T) {
 // TestZeroJournal checks that an upload that is not saved has only the state.
 func TestZeroJournal(t *testing.T) {
 	j := &Journal{}
-	j.Adopt(newToken(id, newService(t).start()))
+	j.Adopt(newDoc(id, newService(t).start()))
 	r := j.RecordStream()
 	if err := errors.Join(j.Save(t.Context()), j.Persist(t.Context()), r.Sending(t.Context(), 3, 0, 0), j.Discard(), j.LeaseLost()); err != nil {
 		t.Error(err)
 	}
 	ctx, end := j.Guard(t.Context())
-	if j.Saved() || j.Old() || j.Lease() != nil || j.Finished() != 0 || j.Size() != 4*q || j.token.Committed != 3 || ctx.Err() != nil {
-		t.Errorf("saved %v, old %v, %+v, %v", j.Saved(), j.Old(), j.token, ctx.Err())
+	if j.Saved() || j.Old() || j.Lease() != nil || j.Finished() != 0 || j.Size() != 4*q || j.doc.Committed != 3 || ctx.Err() != nil {
+		t.Errorf("saved %v, old %v, %+v, %v", j.Saved(), j.Old(), j.doc, ctx.Err())
 	}
 	if end(); ctx.Err() == nil {
 		t.Error("the context has not ended")
@@ -208,10 +208,10 @@ func TestJournalOfParts(t *testing.T) {
 		with.EncryptionKey = key
 		j.SetSpec(with)
 		j.Begin(chunk.Identity{Size: size}, &state.Parts{Size: q})
-		if n := len(j.Parts().List); n != want || j.Size() != size || j.token.Spec.EncryptionKey.HasSecret() || j.token.Spec.EncryptionKey.IsZero() || j.token.Created.IsZero() {
-			t.Errorf("%d bytes: %d parts, want %d: %+v", size, n, want, j.token)
+		if n := len(j.Parts().List); n != want || j.Size() != size || j.doc.Spec.EncryptionKey.HasSecret() || j.doc.Spec.EncryptionKey.IsZero() || j.doc.Created.IsZero() {
+			t.Errorf("%d bytes: %d parts, want %d: %+v", size, n, want, j.doc)
 		}
-		saving := cloned(&j.token)
+		saving := cloned(&j.doc)
 		other := &Journal{}
 		other.Adopt(saving)
 		first := other.RecordPart(1, nil)

@@ -33,7 +33,7 @@ func TestOpenWaitsForADeadProcess(t *testing.T) {
 		defer end()
 		network.down.Store(true)
 		began, waits := time.Now(), 0
-		other, token := open(t, second, func(c *Call, _ *state.Upload) {
+		other, doc := open(t, second, func(c *Call, _ *state.Upload) {
 			c.Waiting = func(h *state.HeldError) {
 				if waits++; h.Holder() != "first" {
 					t.Errorf("waits for %v", h)
@@ -43,8 +43,8 @@ func TestOpenWaitsForADeadProcess(t *testing.T) {
 		if took := time.Since(began); took < ttl-10*time.Second || took > ttl+10*time.Second || waits < int(ttl/(10*time.Second))-1 {
 			t.Errorf("acquired after %v and %d waits", took, waits)
 		}
-		if token == nil || token.Committed != 3 {
-			t.Errorf("the second process has %+v", token)
+		if doc == nil || doc.Committed != 3 {
+			t.Errorf("the second process has %+v", doc)
 		}
 		network.down.Store(false)
 		record.Ended(4)
@@ -62,8 +62,8 @@ func TestOpenWaitsForADeadProcess(t *testing.T) {
 			}
 		}
 		j.Close()
-		if token := load(t, second, id); token.Committed != 3 || j.Deleted(t.Context()) {
-			t.Errorf("the store has %+v", token)
+		if doc := load(t, second, id); doc.Committed != 3 || j.Deleted(t.Context()) {
+			t.Errorf("the store has %+v", doc)
 		}
 		if err := other.Discard(); err != nil || !j.Deleted(t.Context()) {
 			t.Errorf("discarded: %v", err)
@@ -134,7 +134,7 @@ func TestLingering(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		save(t, store, newToken(id, s.start()))
+		save(t, store, newDoc(id, s.start()))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := Delete(ctx, lease); err != nil {

@@ -19,9 +19,9 @@ import (
 func TestList(t *testing.T) {
 	uri := newService(t).start()
 	dir, path := openDir(t)
-	unmoved, moved := newToken("b-unmoved", uri), newToken("c-moved", uri)
+	unmoved, moved := newDoc("b-unmoved", uri), newDoc("c-moved", uri)
 	unmoved.MovedTo, moved.MovedTo = "none", "d-new"
-	save(t, dir, newToken("a", uri), unmoved, moved, newToken("d-new", uri), newToken("g-finished", uri), newToken("h", uri))
+	save(t, dir, newDoc("a", uri), unmoved, moved, newDoc("d-new", uri), newDoc("g-finished", uri), newDoc("h", uri))
 	damage(t, path, "e-damaged", "x")
 	damage(t, path, "f-newer", newer)
 	unlock, err := dir.Lock(t.Context(), "h")
@@ -85,7 +85,7 @@ func TestListLoadsAhead(t *testing.T) {
 		dir, _ := openDir(t)
 		const count = 20
 		for i := range count {
-			save(t, dir, newToken(fmt.Sprintf("upload%02d", i), uri))
+			save(t, dir, newDoc(fmt.Sprintf("upload%02d", i), uri))
 		}
 		for _, tt := range []struct {
 			stopAt int // -1: never; -2: the context ends

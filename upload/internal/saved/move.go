@@ -14,16 +14,16 @@ import (
 // Move gives a saved upload another source, at path. withSource returns its saved upload with that
 // source and the ID for it. Move returns that ID.
 func Move(ctx context.Context, store state.Store, id, path string, withSource func(*state.Upload) (*state.Upload, error)) (string, error) {
-	token, from, err := Lock(ctx, store, id)
+	doc, from, err := Lock(ctx, store, id)
 	if err != nil {
 		return "", err
 	}
 	defer Release(ctx, from)
-	moved, err := withSource(token)
+	moved, err := withSource(doc)
 	if err != nil {
 		return "", err
 	}
-	if moved.ID == token.ID {
+	if moved.ID == doc.ID {
 		return moved.ID, from.Save(ctx, moved)
 	}
 	to, err := acquireVacant(ctx, store, moved, path)
@@ -32,7 +32,7 @@ func Move(ctx context.Context, store state.Store, id, path string, withSource fu
 	}
 	defer Release(ctx, to)
 	old := *moved
-	old.ID, old.MovedTo = token.ID, moved.ID
+	old.ID, old.MovedTo = doc.ID, moved.ID
 	if err := from.Save(ctx, &old); err != nil {
 		return "", err
 	}

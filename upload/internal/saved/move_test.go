@@ -34,13 +34,13 @@ func TestMove(t *testing.T) {
 	uri := newService(t).start()
 	for _, to := range []string{newID, id} {
 		dir, _ := openDir(t)
-		save(t, dir, newToken(id, uri))
+		save(t, dir, newDoc(id, uri))
 		got, err := Move(t.Context(), dir, id, "/new", moveTo(to))
 		if err != nil || got != to || idsOf(t, dir) != to {
 			t.Fatalf("moved to %s, %v, and the store has %s", got, err, idsOf(t, dir))
 		}
-		if token := load(t, dir, to); token.SourcePath != "/new" || token.MovedTo != "" || token.MovedFrom != "" || !sameURI(token.URI, uri) || token.HighWater != 2*q {
-			t.Errorf("the saved upload is %+v", token)
+		if doc := load(t, dir, to); doc.SourcePath != "/new" || doc.MovedTo != "" || doc.MovedFrom != "" || !sameURI(doc.URI, uri) || doc.HighWater != 2*q {
+			t.Errorf("the saved upload is %+v", doc)
 		}
 		for _, free := range []string{id, newID} {
 			_, lease, err := Lock(t.Context(), dir, free)
@@ -65,7 +65,7 @@ func TestMoveInterrupted(t *testing.T) {
 		for run := range 8 {
 			how, dies, first := []fault{before, after}[run%2], run&2 != 0, []string{id, newID}[run/4]
 			dir, _ := openDir(t)
-			save(t, dir, newToken(id, uri))
+			save(t, dir, newDoc(id, uri))
 			f := &faulty{Store: dir, fault: func(_ string, call int) fault {
 				switch {
 				case call == at:
@@ -91,9 +91,9 @@ func TestMoveInterrupted(t *testing.T) {
 			if want := map[bool]string{false: id, true: newID}[arrived]; !slices.Equal(usable, []string{want}) {
 				t.Errorf("call %d, %v: the usable uploads are %v, want %s", at, how, usable, want)
 			}
-			token, lease, err := Lock(t.Context(), dir, first)
+			doc, lease, err := Lock(t.Context(), dir, first)
 			if errors.Is(err, state.ErrNotFound) {
-				token, lease, err = Lock(t.Context(), dir, map[string]string{id: newID, newID: id}[first])
+				doc, lease, err = Lock(t.Context(), dir, map[string]string{id: newID, newID: id}[first])
 			}
 			if err != nil {
 				t.Fatalf("call %d, %v: %v", at, how, err)
@@ -103,8 +103,8 @@ func TestMoveInterrupted(t *testing.T) {
 			if begun {
 				want, path = newID, "/new"
 			}
-			if left := idsOf(t, dir); token.ID != want || left != want || token.MovedTo+token.MovedFrom != "" || token.SourcePath != path || token.HighWater != 2*q {
-				t.Errorf("call %d, %v: the upload is %s from %s, and the store has %s; want %s from %s", at, how, token.ID, token.SourcePath, left, want, path)
+			if left := idsOf(t, dir); doc.ID != want || left != want || doc.MovedTo+doc.MovedFrom != "" || doc.SourcePath != path || doc.HighWater != 2*q {
+				t.Errorf("call %d, %v: the upload is %s from %s, and the store has %s; want %s from %s", at, how, doc.ID, doc.SourcePath, left, want, path)
 			}
 		}
 		if calls < at {
@@ -149,7 +149,7 @@ func TestLockOfMovedUploads(t *testing.T) {
 	} {
 		dir, path := openDir(t)
 		for this, kind := range map[string]string{id: tt.old, newID: tt.new} {
-			token := newToken(this, uri)
+			doc := newDoc(this, uri)
 			switch {
 			case kind == "":
 				continue
@@ -160,23 +160,23 @@ func TestLockOfMovedUploads(t *testing.T) {
 				damage(t, path, this, newer)
 				continue
 			case kind == parts:
-				token.Session = state.Session{Created: token.Created}
-				token.Parts = &state.Parts{Size: 4 * q, Prefix: "gcsup-parts/x/", List: make([]state.Part, 1)}
-				token.MovedTo = newID
+				doc.Session = state.Session{Created: doc.Created}
+				doc.Parts = &state.Parts{Size: 4 * q, Prefix: "gcsup-parts/x/", List: make([]state.Part, 1)}
+				doc.MovedTo = newID
 			case kind == moving && this == id:
-				token.MovedTo = newID
+				doc.MovedTo = newID
 			case kind == moving:
-				token.MovedFrom = id
+				doc.MovedFrom = id
 			}
-			save(t, dir, token)
+			save(t, dir, doc)
 		}
 		name := strings.Join([]string{tt.old, tt.new, tt.lock}, ", ")
-		token, lease, err := Lock(t.Context(), dir, tt.lock)
+		doc, lease, err := Lock(t.Context(), dir, tt.lock)
 		if err == nil {
-			if token.ID != tt.want || token.MovedTo+token.MovedFrom != "" {
-				t.Errorf("%s: locked %+v, want %v", name, token, tt.want)
+			if doc.ID != tt.want || doc.MovedTo+doc.MovedFrom != "" {
+				t.Errorf("%s: locked %+v, want %v", name, doc, tt.want)
 			}
-			if _, err := dir.Lock(t.Context(), token.ID); !errors.Is(err, state.ErrInUse) {
+			if _, err := dir.Lock(t.Context(), doc.ID); !errors.Is(err, state.ErrInUse) {
 				t.Errorf("%s: the lease is not held: %v", name, err)
 			}
 			Release(t.Context(), lease)
@@ -209,7 +209,7 @@ func TestMoveRefused(t *testing.T) {
 	uri := newService(t).start()
 	refused := errors.New("the size differs")
 	for name, tt := range map[string]struct {
-		token   *state.Upload
+		doc     *state.Upload
 		newID   string // what the store has there
 		held    string // the ID of an upload that runs
 		to      func(*state.Upload) (*state.Upload, error)
@@ -217,22 +217,22 @@ func TestMoveRefused(t *testing.T) {
 		contain string
 	}{
 		"no upload":       {nil, "", "", moveTo(newID), state.ErrNotFound, ""},
-		"in use":          {newToken(id, uri), "", id, moveTo(newID), state.ErrInUse, ""},
-		"another source":  {newToken(id, uri), "", "", func(*state.Upload) (*state.Upload, error) { return nil, refused }, refused, ""},
-		"another upload":  {newToken(id, uri), "fresh", "", moveTo(newID), fs.ErrExist, newID + " of /new to gs://bkt/obj"},
-		"newer upload":    {newToken(id, uri), newer, "", moveTo(newID), state.ErrVersion, ""},
-		"new ID in use":   {newToken(id, uri), "", newID, moveTo(newID), state.ErrInUse, "/new"},
+		"in use":          {newDoc(id, uri), "", id, moveTo(newID), state.ErrInUse, ""},
+		"another source":  {newDoc(id, uri), "", "", func(*state.Upload) (*state.Upload, error) { return nil, refused }, refused, ""},
+		"another upload":  {newDoc(id, uri), "fresh", "", moveTo(newID), fs.ErrExist, newID + " of /new to gs://bkt/obj"},
+		"newer upload":    {newDoc(id, uri), newer, "", moveTo(newID), state.ErrVersion, ""},
+		"new ID in use":   {newDoc(id, uri), "", newID, moveTo(newID), state.ErrInUse, "/new"},
 		"damaged at both": {nil, "x", "", moveTo(newID), state.ErrNotFound, ""},
 	} {
 		dir, path := openDir(t)
 		switch {
 		case tt.newID == "fresh":
-			save(t, dir, newToken(newID, uri))
+			save(t, dir, newDoc(newID, uri))
 		case tt.newID != "":
 			damage(t, path, newID, tt.newID)
 		}
-		if tt.token != nil {
-			save(t, dir, tt.token)
+		if tt.doc != nil {
+			save(t, dir, tt.doc)
 		}
 		unlock := func() {}
 		if tt.held != "" {
@@ -243,7 +243,7 @@ func TestMoveRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 		unlock()
-		if now := idsOf(t, dir); now != was || tt.token != nil && load(t, dir, id).MovedTo != "" {
+		if now := idsOf(t, dir); now != was || tt.doc != nil && load(t, dir, id).MovedTo != "" {
 			t.Errorf("%s: the store has %s, and had %s", name, now, was)
 		}
 	}
@@ -253,7 +253,7 @@ func TestMoveRefused(t *testing.T) {
 func TestFollow(t *testing.T) {
 	uri := newService(t).start()
 	dir, path := openDir(t)
-	moving, saved := newToken(id, uri), newToken("saved", uri)
+	moving, saved := newDoc(id, uri), newDoc("saved", uri)
 	moving.MovedTo = newID
 	save(t, dir, moving, saved)
 	damage(t, path, "damaged", "x")
@@ -280,7 +280,7 @@ func TestFollow(t *testing.T) {
 // an ID that is not valid.
 func TestLockWhenAMoveCannotBeCompleted(t *testing.T) {
 	dir, _ := openDir(t)
-	moved := newToken(newID, newService(t).start())
+	moved := newDoc(newID, newService(t).start())
 	moved.MovedFrom = id
 	save(t, dir, moved)
 	full := &faulty{Store: dir, fault: func(op string, _ int) fault {

@@ -56,18 +56,18 @@ func sessionOf(t *state.Upload, part int) *state.Session {
 }
 
 // session returns the session. The caller holds the mutex of the journal.
-func (r *Record) session() *state.Session { return sessionOf(&r.journal.token, r.part) }
+func (r *Record) session() *state.Session { return sessionOf(&r.journal.doc, r.part) }
 
 // Part returns what is known of the part.
 func (r *Record) Part() state.Part {
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
-	return r.journal.token.Parts.List[r.part-1]
+	return r.journal.doc.Parts.List[r.part-1]
 }
 
 // Change changes what is known of the part.
 func (r *Record) Change(f func(*state.Part)) {
-	r.journal.edit(func() { f(&r.journal.token.Parts.List[r.part-1]) })
+	r.journal.edit(func() { f(&r.journal.doc.Parts.List[r.part-1]) })
 }
 
 // Started records a session that was opened. The next save includes it.
@@ -78,7 +78,7 @@ func (r *Record) Started(uri session.URI, restarts int) {
 			j.reset(r.source.Identity(), nil)
 		}
 		if r.compressed() {
-			j.token.Gzip = &state.GzipState{}
+			j.doc.Gzip = &state.GzipState{}
 		}
 		*r.session() = state.Session{URI: uri, Created: time.Now(), Restarts: restarts}
 	})
@@ -111,16 +111,16 @@ func (r *Record) Sending(ctx context.Context, committed, sent, to int64) error {
 func (j *Journal) covered(part int, to int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.stored.token == nil {
+	if j.stored.doc == nil {
 		return false
 	}
-	stored := sessionOf(j.stored.token, part)
-	return stored.URI == sessionOf(&j.token, part).URI && stored.HighWater >= to
+	stored := sessionOf(j.stored.doc, part)
+	return stored.URI == sessionOf(&j.doc, part).URI && stored.HighWater >= to
 }
 
 // note updates the saved upload before a request that sends the bytes up to to.
 func (r *Record) note(committed, sent, to int64) {
-	t := &r.journal.token
+	t := &r.journal.doc
 	r.journal.edit(func() {
 		s := r.session()
 		if r.compressed() && to > s.HighWater {

@@ -105,18 +105,18 @@ func TestRecord(t *testing.T) {
 				t.Errorf("step %d: the store has %s, want %s", i, got, step.want)
 			}
 		}
-		token := load(t, dir, id)
+		doc := load(t, dir, id)
 		whole, err := file.Whole(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range token.Checkpoints {
+		for _, c := range doc.Checkpoints {
 			if c.CRC32C != checksum.Update(0, random(16*q + 1)[:c.Offset]) {
 				t.Errorf("the checkpoint %+v is not that of the bytes", c)
 			}
 		}
-		if !sameURI(token.URI, uri) || token.Restarts != 2 || !token.Created.Equal(began) || token.RejectedAt != 12*q+1 || token.Source.Size != whole.Offset || token.SourcePath != "/source" {
-			t.Errorf("the saved upload is %+v", token)
+		if !sameURI(doc.URI, uri) || doc.Restarts != 2 || !doc.Created.Equal(began) || doc.RejectedAt != 12*q+1 || doc.Source.Size != whole.Offset || doc.SourcePath != "/source" {
+			t.Errorf("the saved upload is %+v", doc)
 		}
 	})
 }
@@ -175,14 +175,14 @@ func TestRecordOfAPart(t *testing.T) {
 	if err := r.Sending(t.Context(), 0, 0, q); err != nil {
 		t.Fatal(err)
 	}
-	token := load(t, dir, id)
-	for i, part := range token.Parts.List {
+	doc := load(t, dir, id)
+	for i, part := range doc.Parts.List {
 		if want := i == 1; (sameURI(part.URI, uri)) != want || (part.HighWater == q) != want || (part.Restarts == 1) != want {
 			t.Errorf("part %d is %+v", i+1, part)
 		}
 	}
-	if token.Source != identity || !token.URI.IsZero() || token.HighWater != 0 {
-		t.Errorf("the saved upload is %+v", token)
+	if doc.Source != identity || !doc.URI.IsZero() || doc.HighWater != 0 {
+		t.Errorf("the saved upload is %+v", doc)
 	}
 	if got := r.Part(); !sameURI(got.URI, uri) || j.File() != nil {
 		t.Errorf("the part is %+v", got)
@@ -194,13 +194,13 @@ func TestRecordOfAPart(t *testing.T) {
 func TestRecordOfACopy(t *testing.T) {
 	s := newService(t)
 	dir, _ := openDir(t)
-	began := newToken(id, s.start())
+	began := newDoc(id, s.start())
 	began.Source = chunk.Identity{Size: 4 * q, ModTimeNS: 7}
 	save(t, dir, began)
-	j, token := open(t, dir)
+	j, doc := open(t, dir)
 	defer j.Close()
 	file := fileOf(4 * q)
-	if change := file.Since(token.Source, false, true); change != sourcefile.ChangeTimeOnly {
+	if change := file.Since(doc.Source, false, true); change != sourcefile.ChangeTimeOnly {
 		t.Fatal(change)
 	}
 	r := j.RecordFile(file)
@@ -232,10 +232,10 @@ func TestRecordOfACompressedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Handed(step.to) // saves nothing
-		token := load(t, dir, id)
+		doc := load(t, dir, id)
 		_, file := zipped.Compression(step.sent)
-		if token.HighWater != step.sent || token.Gzip.Size != size || token.Gzip.Source != file || file.Offset < q || LastCheckpoint(token.Checkpoints) != step.sent {
-			t.Errorf("before %+v: saved %+v, %+v, want %+v of the file", step, token.Session, token.Gzip, file)
+		if doc.HighWater != step.sent || doc.Gzip.Size != size || doc.Gzip.Source != file || file.Offset < q || LastCheckpoint(doc.Checkpoints) != step.sent {
+			t.Errorf("before %+v: saved %+v, %+v, want %+v of the file", step, doc.Session, doc.Gzip, file)
 		}
 	}
 }
@@ -249,7 +249,7 @@ type emptyURILease struct {
 func (l *emptyURILease) Save(_ context.Context, t *state.Upload) error {
 	l.saves.Add(1)
 	if t.URI.IsZero() {
-		l.empty.Add(1) // state.Encode refuses it: "incomplete token"
+		l.empty.Add(1) // state.Encode refuses it as incomplete
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestSameSourceOfAnotherMachine(t *testing.T) {
 	full := chunk.Identity{Size: 8, ModTimeNS: 1}
 	for _, tt := range []struct {
 		store            state.Store
-		token            state.Upload
+		doc              state.Upload
 		shared, imported bool
 	}{
 		{dir, state.Upload{Source: full}, false, false},
@@ -77,9 +77,9 @@ func TestSameSourceOfAnotherMachine(t *testing.T) {
 		{&bucketstore.Store{}, state.Upload{Source: full}, true, false},
 	} {
 		j := &Journal{store: tt.store}
-		if _, err := j.SameSource(&tt.token, 8, func(_ chunk.Identity, shared, imported bool) sourcefile.Change {
+		if _, err := j.SameSource(&tt.doc, 8, func(_ chunk.Identity, shared, imported bool) sourcefile.Change {
 			if shared != tt.shared || imported != tt.imported {
-				t.Errorf("%T, %+v: shared %v, imported %v", tt.store, tt.token.Source, shared, imported)
+				t.Errorf("%T, %+v: shared %v, imported %v", tt.store, tt.doc.Source, shared, imported)
 			}
 			return sourcefile.Same
 		}); err != nil {

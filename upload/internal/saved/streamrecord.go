@@ -30,7 +30,7 @@ func (r *StreamRecord) Started(uri session.URI, restarts int) {
 	j := r.journal
 	j.edit(func() {
 		j.reset(chunk.Identity{}, nil)
-		j.token.URI, j.token.Restarts = uri, restarts
+		j.doc.URI, j.doc.Restarts = uri, restarts
 	})
 }
 
@@ -64,12 +64,12 @@ func (r *StreamRecord) Handed(int64) {}
 // Ended records the committed offset. The next save includes it.
 func (r *StreamRecord) Ended(committed int64) {
 	r.journal.edit(func() {
-		s := &r.journal.token.Session
+		s := &r.journal.doc.Session
 		s.Committed, s.HighWater = committed, max(s.HighWater, committed)
 	})
 }
 
 // Rejected records that the service refused data at offset. The next save includes it.
 func (r *StreamRecord) Rejected(offset int64) {
-	r.journal.edit(func() { r.journal.token.RejectedAt = offset + 1 })
+	r.journal.edit(func() { r.journal.doc.RejectedAt = offset + 1 })
 }

@@ -43,17 +43,17 @@ func TestStreamRecord(t *testing.T) {
 			}
 			r.Handed(9 * q)
 			j.AwaitSaves()
-			token := load(t, dir, id)
-			if !sameURI(token.URI, uri) || token.Restarts != 3 || token.Created.IsZero() || token.Committed != step.saved || token.HighWater != step.saved {
-				t.Errorf("after %v: saved %+v, want %d committed", step.after, token, step.saved)
+			doc := load(t, dir, id)
+			if !sameURI(doc.URI, uri) || doc.Restarts != 3 || doc.Created.IsZero() || doc.Committed != step.saved || doc.HighWater != step.saved {
+				t.Errorf("after %v: saved %+v, want %d committed", step.after, doc, step.saved)
 			}
 		}
 		r.Rejected(7)
 		r.Ended(2 * q) // as a query may report
 		j.Keep()
 		j.Close()
-		if token := load(t, dir, id); token.RejectedAt != 8 || token.Committed != 2*q || token.HighWater != 3*q {
-			t.Errorf("the last save is %+v", token)
+		if doc := load(t, dir, id); doc.RejectedAt != 8 || doc.Committed != 2*q || doc.HighWater != 3*q {
+			t.Errorf("the last save is %+v", doc)
 		}
 	})
 }

@@ -114,18 +114,18 @@ func openDir(t *testing.T) (dir *state.Dir, path string) {
 	return dir, path
 }
 
-// newToken returns a saved upload of an upload of 1 MiB, of which a quarter is committed.
-func newToken(id string, uri session.URI) *state.Upload {
+// newDoc returns a saved upload of an upload of 1 MiB, of which a quarter is committed.
+func newDoc(id string, uri session.URI) *state.Upload {
 	return &state.Upload{
 		ID: id, Endpoint: "http://gcs.test", Spec: spec, SourcePath: "/source", Source: chunk.Identity{Size: 4 * q},
 		Session: state.Session{URI: uri, Created: time.Now(), Committed: q, HighWater: 2 * q},
 	}
 }
 
-func save(t *testing.T, store state.Store, tokens ...*state.Upload) {
+func save(t *testing.T, store state.Store, docs ...*state.Upload) {
 	t.Helper()
-	for _, token := range tokens {
-		if err := store.Save(t.Context(), token); err != nil {
+	for _, doc := range docs {
+		if err := store.Save(t.Context(), doc); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,11 +133,11 @@ func save(t *testing.T, store state.Store, tokens ...*state.Upload) {
 
 func load(t *testing.T, store state.Store, id string) *state.Upload {
 	t.Helper()
-	token, err := store.Load(t.Context(), id)
+	doc, err := store.Load(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return token
+	return doc
 }
 
 // damage replaces a saved upload in the directory of a Dir by bytes that no store writes.
@@ -163,11 +163,11 @@ func open(t *testing.T, store state.Store, with ...func(*Call, *state.Upload)) (
 	for _, f := range with {
 		f(&c, &draft)
 	}
-	j, token, damaged, err := Open(t.Context(), c, draft)
+	j, doc, damaged, err := Open(t.Context(), c, draft)
 	if err != nil || damaged != nil {
 		t.Fatal(err, damaged)
 	}
-	return j, token
+	return j, doc
 }
 
 // fault is what happens to a call of a faulty store.
