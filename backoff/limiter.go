@@ -40,7 +40,7 @@ const (
 	// A window with fewer replies does not measure the rate of replies.
 	enoughReplies = 8
 
-	shortHold, longHold = 2, 16 // windows between a change that did not help and the next one
+	shortHold, longHold = 2, 16 // windows of a second between a change that did not help and the next one
 )
 
 // A Limiter finds how many requests should be in flight. The limit grows while throughput
@@ -61,9 +61,10 @@ const (
 // throughput grows by a quarter, as in the startup of BBR
 // (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes by a factor of
 // 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit
-// stays for 2 to 16 windows, or until throughput changes by half. A window is the time in which as
-// many requests end as the limit permits, at least a second after a change that did not help. The
-// first window, in which connections are made, does not count.
+// stays for 2 to 16 windows, or seconds if they are longer, or until throughput changes by half. A window
+// is the time in which as many requests end as the limit permits, at least a second after a change that
+// did not help, up to a pause between two replies. The first window, in which connections are made, does
+// not count.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each
@@ -110,6 +111,10 @@ type window struct {
 	refused     int
 	bytes       int64
 	streamed    bool // some of the bytes were reported before their request ended
+
+	reply     time.Duration // when the last request ended or was refused
+	areaThen  float64       // area and bytes at that time
+	bytesThen int64
 }
 
 // A measure is the throughput with a limit.
@@ -195,6 +200,7 @@ func (l *Limiter) Ended(now time.Time, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pass(now)
+	l.endWindow(true)
 	l.inFlight = max(l.inFlight-1, 0)
 	l.window.replies++
 	l.window.bytes += max(bytes, 0)
@@ -214,7 +220,10 @@ func (l *Limiter) Progress(now time.Time, bytes int64) {
 		l.settling = 0
 		l.next()
 	}
-	l.judge()
+	if w := l.window; l.settling == 0 && w.streamed && w.last-w.begin >= streamWindow {
+		l.judge(w)
+		l.next()
+	}
 	l.admit()
 }
 
@@ -224,6 +233,7 @@ func (l *Limiter) Refused(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pass(now)
+	l.endWindow(true)
 	l.window.refused++
 	l.replied()
 	l.admit()
@@ -257,38 +267,48 @@ func (l *Limiter) pass(now time.Time) {
 	l.window.last = past
 }
 
-// replied records the reply to a request, and ends the window if it is full. The caller holds
-// l.mu.
+// replied records when a reply arrived. The caller holds l.mu.
 func (l *Limiter) replied() {
+	l.window.reply, l.window.areaThen, l.window.bytesThen = l.window.last, l.window.area, l.window.bytes
 	if l.settling > 0 {
 		if l.settling--; l.settling == 0 && l.window.refused == 0 {
 			l.next()
 			return
 		}
 	}
-	l.judge()
+	l.endWindow(false)
 }
 
 // next begins a window. The caller holds l.mu.
 func (l *Limiter) next() { l.window = window{begin: l.clock.past, last: l.clock.past} }
 
-// judge ends the window and changes the limit, if the window is full. The caller holds l.mu.
-func (l *Limiter) judge() {
+// endWindow ends the window with its last reply, if it is full. further reports that another reply arrives now. The
+// caller holds l.mu.
+//
+// Requests that begin together end together. Of three in flight, a window that ended in the middle of their replies
+// would have half as many again as its time permits. It ends before a pause, except when it must be short.
+func (l *Limiter) endWindow(further bool) {
 	w := l.window
-	span := w.last - w.begin
+	replies, span := w.replies+w.refused, w.reply-w.begin
+	if pause := l.started && w.refused == 0; pause != further || pause && 2*(w.last-w.reply) < span/time.Duration(max(replies, 1)) {
+		return
+	}
 	least := longWindow
 	if l.climbing || w.refused > 0 {
 		least = shortWindow
 	}
-	if l.settling > 0 && w.refused == 0 {
+	if l.settling > 0 && w.refused == 0 || replies < max(int(l.limit), enoughReplies) || span < least {
 		return
 	}
-	counted := w.replies+w.refused >= max(int(l.limit), enoughReplies) && span >= least
-	streamed := w.streamed && span >= streamWindow
-	if !counted && !streamed {
-		return
-	}
-	defer l.next()
+	next := window{begin: w.reply, last: w.last, area: w.area - w.areaThen, bytes: w.bytes - w.bytesThen, streamed: w.bytes > w.bytesThen}
+	w.last, w.area, w.bytes = w.reply, w.areaThen, w.bytesThen
+	l.judge(w)
+	l.window = next
+}
+
+// judge changes the limit as the window w requires. The caller holds l.mu.
+func (l *Limiter) judge(w window) {
+	span := w.last - w.begin
 	got := measure{limit: l.limit, bytes: float64(w.bytes) / span.Seconds()}
 	if w.replies >= enoughReplies {
 		got.replies = float64(w.replies) / span.Seconds()
@@ -298,7 +318,7 @@ func (l *Limiter) judge() {
 	switch {
 	case refused > limitRefusals:
 		l.shrink(refused)
-	case inFlight > 1.1*l.limit+1:
+	case inFlight > 1.1*math.Floor(l.limit)+0.5:
 		// The limit was lowered, and requests from before are in flight.
 	case inFlight < 0.75*math.Floor(l.limit): // Start permits whole requests
 		// The caller has too few requests to measure the limit.
@@ -321,7 +341,7 @@ func (l *Limiter) judge() {
 			l.hold, l.patience = 0, shortHold // the service or the link has changed
 		}
 		if l.before = got; l.hold > 0 {
-			l.hold--
+			l.hold -= max(1, int(span/longWindow))
 			return
 		}
 		l.change()
@@ -338,7 +358,9 @@ func (l *Limiter) shrink(share float64) {
 	l.limit = max(l.limit*(1-share/2), lowest)
 	l.settling, l.before, l.trial, l.started, l.down = 0, measure{}, false, true, false
 	// After an outage the limit must grow again quickly. After a few refusals it must not.
-	if l.climbing, l.hold = share >= 0.5, 0; !l.climbing {
+	if l.climbing, l.hold = share >= 0.5, 0; l.climbing {
+		l.patience = shortHold
+	} else {
 		l.hold = l.patience
 	}
 }

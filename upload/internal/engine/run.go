@@ -152,6 +152,9 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 			return session.Reply{}, errors.Join(NewInterruption(ctx, nil), p.Finish())
 		}
 		r.begun = true
+	} else {
+		// What has begun continues beyond the bound: those who have its bytes may wait for this retry.
+		r.Risk.HoldUnknown()
 	}
 	if p.Last {
 		r.state.Size = p.To

@@ -455,6 +455,34 @@ func TestRunWaitsForItsRisk(t *testing.T) {
 	}
 }
 
+// TestRunTakesItsRiskAgain checks that a request that repeats a failed one counts from its beginning, and does not wait for
+// the bound, and that nothing is counted while the run waits for the retry.
+func TestRunTakesItsRiskAgain(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second}, func(w *world) {
+		w.uplink.AtRisk = new(atrisk.Bound)
+		w.add(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		var counted []bool                             // while others fill the bound
+		time.AfterFunc(1500*time.Millisecond, func() { // during the first request with data
+			large := w.uplink.AtRisk.Insert(atrisk.Least)
+			_ = large.Take(w.t.Context()) // when that has failed
+			for range 20 {
+				time.Sleep(time.Second / 4)
+				sessions, _, _ := w.uplink.AtRisk.Amounts()
+				counted = append(counted, sessions > 0)
+			}
+			large.End()
+		})
+		began := time.Now()
+		if _, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(w.t.Context()); err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("ended after %v: %v", time.Since(began), err)
+		}
+		if waits := slices.Index(counted, false); waits < 0 || !slices.Contains(counted[waits:], true) {
+			t.Errorf("counted in each quarter of a second: %v", counted)
+		}
+	})
+}
+
 // TestRunKeepsItsRisk checks that nothing else begins between two requests of a file.
 func TestRunKeepsItsRisk(t *testing.T) {
 	t.Parallel()
