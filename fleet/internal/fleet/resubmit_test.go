@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,7 +173,7 @@ func TestSubmitToMissingBucket(t *testing.T) {
 	if !errors.Is(err, session.ErrNotFound) || done.Files != 0 {
 		t.Errorf("submit: %+v, %v, want ErrNotFound", done, err)
 	}
-	if s := w.status(q); s.Tasks != 0 {
-		t.Errorf("%d tasks are in the queue", s.Tasks)
+	if err := q.Settled(t.Context(), nil); !errors.Is(err, fleet.ErrUnknownTotal) || !strings.Contains(err.Error(), "the queue is new") {
+		t.Errorf("the queue is settled: %v, want that nothing was submitted", err)
 	}
 }

@@ -170,6 +170,13 @@ func (s *submitter) recordInQueue(ctx context.Context, r submissionRecord) error
 	}))
 }
 
+// forget removes the record of the submission from the queue.
+func (s *submitter) forget(ctx context.Context) error {
+	return recordErr(s.q.repeat(ctx, func() error {
+		return s.q.open.Load().records.Purge(ctx, submissionPrefix+s.id(), jetstream.PurgeTTL(markerTTL))
+	}))
+}
+
 // recordInLedger writes the record of the submission to the Ledger, if there is one.
 func (s *submitter) recordInLedger(ctx context.Context, r submissionRecord) error {
 	if s.Ledger == nil {

@@ -74,6 +74,29 @@ func TestEmptySubmission(t *testing.T) {
 	w.check()
 }
 
+// TestInterruptedBeforeFirstTask interrupts submits that have put nothing into the queue yet. It is then not known what was
+// submitted, even if an earlier submit of the tree had ended.
+func TestInterruptedBeforeFirstTask(t *testing.T) {
+	t.Parallel()
+	w, q := twoFiles(t)
+	for i := range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := w.submission("tree/")
+		s.Jobs = func(func(upload.Job) bool) { cancel() }
+		if _, err := fleet.Submit(ctx, q, s); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v, want that the submit was interrupted", err)
+		}
+		if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+			t.Errorf("interruption %d: the worker ends with %v, want ErrUnknownTotal", i, err)
+		}
+		w.submit(q)
+		if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
+			t.Errorf("interruption %d: after another submit: %v", i, err)
+		}
+	}
+	w.check()
+}
+
 // TestEmptySubmissionAfterInterruption submits a part of a tree and is interrupted, and then submits an empty
 // tree. It is still not known what was submitted.
 func TestEmptySubmissionAfterInterruption(t *testing.T) {

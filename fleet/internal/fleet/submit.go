@@ -99,8 +99,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	case err == nil && sub.missing != nil:
 		err = fmt.Errorf("submit to bucket %s: %w", s.Listing.Bucket, sub.missing)
 	}
-	if err != nil && sub.begun {
-		return sub.done, err
+	if err != nil && (sub.begun || sub.missing == nil) {
+		return sub.done, err // the record shows that this submit has not ended
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
 	defer cancel()
@@ -113,6 +113,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 		}
 	case earlier != nil: // there are no files, perhaps because of a missing mount
 		failed = sub.recordInQueue(last, *earlier)
+	case err != nil: // the bucket does not exist
+		failed = sub.forget(last)
 	default:
 		failed = sub.recordInQueue(last, r)
 	}
