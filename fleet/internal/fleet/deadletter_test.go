@@ -17,7 +17,7 @@ func TestLaterLetterStays(t *testing.T) {
 	}
 	fail(again, "first")
 	fail(other, "first")
-	before, err := q.letters(ctx, task, task.Files)
+	before, err := q.letters(ctx, task, task.Files, forever)
 	if err != nil || len(before) != 2 {
 		t.Fatalf("letters %v, %v, want 2", before, err)
 	}

@@ -64,7 +64,7 @@ func (d *delivery) run(worker context.Context) {
 	if err != nil {
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
-			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Failures: 1})
+			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Failures: 1, Published: d.published})
 			return failed
 		})
 		return
@@ -327,26 +327,29 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
 			revision, err := d.w.q.putLetter(each, id, DeadLetter{
-				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.Attempts.Failures + 1,
+				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.Attempts.Failures + 1, Published: d.published,
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			revisions[id] = revision
+			if revision > 0 {
+				revisions[id] = revision
+			}
 			return err
 		})
 	}
 	return revisions, writes.Wait()
 }
 
-// dropEarlier deletes the dead letters of files that are finished now, and the records of those
-// that were retried alone. r is the record of the task.
+// dropEarlier deletes the earlier dead letters of files that are finished now, and the records of those
+// that were retried alone. r is the record of the task. A dead letter of a later message stays: the file may
+// have changed, and be submitted again, after this worker has read it.
 func (d *delivery) dropEarlier(ctx context.Context, r record, finished []File) error {
 	if r.Split {
 		if err := d.w.q.dropRecords(ctx, d.task, finished); err != nil {
 			return err
 		}
 	}
-	letters, err := d.w.q.letters(ctx, d.task, finished)
+	letters, err := d.w.q.letters(ctx, d.task, finished, d.published)
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,11 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,6 +89,63 @@ func TestSubmitChangedFile(t *testing.T) {
 		t.Errorf("dead letters after the file was submitted again: %v", got)
 	}
 	w.check()
+}
+
+// beforeInsert is a transport that calls a function before each request that makes an object of the tree.
+type beforeInsert struct {
+	base http.RoundTripper
+	call func(object string)
+}
+
+func (b beforeInsert) RoundTrip(req *http.Request) (*http.Response, error) {
+	if name := req.URL.Query().Get("name"); req.Method == http.MethodPost && strings.HasPrefix(name, "tree/") {
+		b.call(name)
+	}
+	return b.base.RoundTrip(req)
+}
+
+// TestSubmitWhileOlderTaskIsSent changes a file that a worker has read, and submits the tree again with one more file, so
+// that both tasks have the file. The later one fails, because the object is that of the earlier one. When the earlier one is
+// finished, the dead letter of the later one stays.
+func TestSubmitWhileOlderTaskIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	w.write("b", 1000, 2)
+	q := w.queue()
+	w.submit(q)
+	changed := sync.OnceFunc(func() {
+		w.write("a", 1001, 3)
+		w.write("c", 1000, 4)
+		w.submit(q)
+	})
+	failed := sync.OnceFunc(func() {
+		w.await("made", func() bool { return w.made("tree/a") > 0 })
+		w.start("second", nil)
+		w.await("failed", func() bool { return len(w.letters(q)) > 0 })
+	})
+	hc := *w.gcs.Client()
+	hc.Transport = beforeInsert{hc.Transport, func(object string) {
+		switch object {
+		case "tree/a":
+			changed()
+		case "tree/b":
+			failed()
+		}
+	}}
+	if err := w.workerOf(q, &hc, "first", func(o *fleet.WorkerOptions) { o.Jobs = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
+		t.Errorf("the worker ends with %v, want ErrFilesFailed", err)
+	}
+	if got := w.letters(q); len(got) != 1 || got["tree/a"] != "precondition" {
+		t.Errorf("dead letters %v, want that of the changed file", got)
+	}
+	w.submit(q)
+	if err := w.worker(q, "third", nil).Run(t.Context()); err != nil {
+		t.Errorf("after another submit: %v", err)
+	}
+	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 3)) {
+		t.Errorf("the object is not the changed file: %v", err)
+	}
 }
 
 // TestStaleCopy changes files after their submit. A worker uploads them only with AcceptChanged, and the

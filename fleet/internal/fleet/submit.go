@@ -58,6 +58,9 @@ type Submitted struct {
 	Failed       int64 // files that cannot be submitted, see Report
 }
 
+// forever is later than each message.
+var forever = time.Unix(1<<33, 0)
+
 // submitJobs is how many tasks are submitted at a time.
 const submitJobs = 16
 
@@ -195,7 +198,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	finished, added, changed := false, false, 0
 	var letters map[string]uint64 // read before a worker can fail the task again
 	err := s.q.repeat(ctx, func() (err error) {
-		letters, err = s.q.letters(ctx, t, t.Files)
+		letters, err = s.q.letters(ctx, t, t.Files, forever)
 		return err
 	})
 	if err == nil {
