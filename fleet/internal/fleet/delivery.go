@@ -245,18 +245,18 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
-	if r.State == stateDone && r.Published.Equal(d.published) {
+	if r.finishedSince(d.published) {
 		log.Warn("another worker has finished the task, and its failure does not count", "err", last.err)
 		if err := d.acknowledge(ctx); err != nil { // that of the other worker may be lost
 			log.Warn("task cannot be acknowledged", "err", err)
 		}
 		return true
 	}
-	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed, r.Submission = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0, d.task.Submission
-	r.Attempts = r.Attempts.after(failedDelivery{
+	r.Attempts = r.attemptsOf(d.published).after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
 		failing: d.task.indices(t.failed),
 	})
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed, r.Submission = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0, d.task.Submission
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
 	own := slices.ContainsFunc(t.failed, ofWorker)
@@ -292,6 +292,9 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if err != nil {
 			return err
 		}
+		if before.Published.After(d.published) {
+			return nil // a later message of the task was finished meanwhile
+		}
 		if letters, err = d.putLetters(ctx, log, before.record, t.failed); err != nil {
 			return err
 		}
@@ -301,7 +304,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
 			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-			Published: d.published, Submission: d.task.Submission, Attempts: before.Attempts,
+			Published: d.published, Submission: d.task.Submission, Attempts: before.attemptsOf(d.published),
 		}, before.revision)
 		if err != nil {
 			return err
@@ -327,7 +330,7 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
 			revision, err := d.w.q.putLetter(each, id, DeadLetter{
-				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.Attempts.Failures + 1, Published: d.published,
+				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.attemptsOf(d.published).Failures + 1, Published: d.published,
 			})
 			mu.Lock()
 			defer mu.Unlock()

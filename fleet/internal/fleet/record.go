@@ -45,6 +45,20 @@ type record struct {
 	Attempts attempts `json:"attempts,omitzero"`
 }
 
+// finishedSince reports whether a message was finished, or a later one of the same task.
+func (r record) finishedSince(published time.Time) bool {
+	return r.State == stateDone && !r.Published.Before(published)
+}
+
+// attemptsOf returns the failed deliveries of a message that has not been finished. Those of an earlier one do not count:
+// a file that it finished may have changed.
+func (r record) attemptsOf(published time.Time) attempts {
+	if r.State == stateDone && r.Published.Before(published) {
+		return attempts{}
+	}
+	return r.Attempts
+}
+
 // queuedRecord returns the record of a task that was added to the queue. before is its record
 // until then.
 func queuedRecord(t *Task, before record) record {
