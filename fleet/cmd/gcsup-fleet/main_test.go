@@ -580,6 +580,38 @@ func TestUntilEmpty(t *testing.T) {
 	work("work", exit.OK, "")
 }
 
+// TestStoppedBeforeEmpty stops workers with --until-empty while a file is left. The exit code does not say that all is done.
+// Only the worker of up is stopped first: another one replaces it.
+func TestStoppedBeforeEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{Rate: 1 << 20})
+	w.write("a", 60<<20)
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
+	for _, command := range []string{"work", "up --workers=1"} {
+		p := testprocess.Start(t, w.command(append(strings.Fields(command), "--until-empty", "--state=gs://state-bucket/uploads", "--state-unsealed")...))
+		of := func(without int) (pid int) {
+			t.Helper()
+			w.await("active", func(s *fleet.Status) bool {
+				for _, worker := range s.Workers {
+					if pid = worker.PID; pid != without && len(worker.Active) > 0 {
+						return true
+					}
+				}
+				return false
+			})
+			return pid
+		}
+		if first := of(0); command != "work" {
+			send(t, first, syscall.SIGTERM)
+			of(first)
+		}
+		p.Signal(syscall.SIGTERM)
+		if code := p.Wait(); code != exit.Temporary {
+			t.Errorf("%s: exit code %d, want %d: %s", command, code, exit.Temporary, p.Output())
+		}
+	}
+}
+
 // TestVariablesAreKnown checks the list by which gcsup knows the variables of this command.
 func TestVariablesAreKnown(t *testing.T) {
 	t.Parallel()

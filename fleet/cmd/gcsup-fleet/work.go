@@ -73,17 +73,25 @@ uploads at once: another worker continues at the committed offset. If a worker d
 others get its uploads after --ack-wait.`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.run(cmd.Context(), std)
-			if err != nil && cmd.Context().Err() != nil {
-				return nil // stopped, even if it was about to start
-			}
-			return err
+			return f.stopped(cmd.Context(), f.run(cmd.Context(), std))
 		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT`, such as 127.0.0.1:9464")
 	cmdline.Common(cmd.Flags(), "listen")
 	return cmd
+}
+
+// stopped returns the error of a command that ended with err. If a signal has stopped it, even while it started, that is no
+// error, except with --until-empty: there may be files left.
+func (f *workFlags) stopped(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case f.untilEmpty:
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 func (f *workFlags) run(ctx context.Context, std stdio) error {
