@@ -303,7 +303,7 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		}
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
-			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
+			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: d.settings(t, before.record), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
 			Published: d.published, Submission: d.task.Submission, Attempts: before.attemptsOf(d.published),
 		}, before.revision)
 		if err != nil {
@@ -316,6 +316,17 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	d.w.totals.finished(len(t.finished), len(letters), t.bytes)
 	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(letters))
 	return nil
+}
+
+// settings returns the digest of the settings of the objects of the task, of which before is the record.
+func (d *delivery) settings(t tally, before record) string {
+	switch {
+	case len(t.failed) > 0 && len(t.finished)+len(t.elsewhere) == 0 && before.Settings != "":
+		return before.Settings // no object was made
+	case len(t.failed) > 0 && d.task.Replace:
+		return mixedSettings
+	}
+	return digest(d.task.Settings)
 }
 
 // putLetters writes a dead letter for each failed file, and returns their revisions by key. r is the

@@ -29,7 +29,7 @@ type record struct {
 	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
-	// Settings is the digest of the settings with which the task was finished last.
+	// Settings is the digest of the settings with which the task was finished last, or mixedSettings.
 	Settings string `json:"settings,omitempty"`
 
 	// Split means that some files of a group became dead letters. If they are retried, they
@@ -58,6 +58,10 @@ func (r record) attemptsOf(published time.Time) attempts {
 	}
 	return r.Attempts
 }
+
+// mixedSettings means that some objects of a task may have other settings than the rest, because their files failed when
+// the settings changed.
+const mixedSettings = "mixed"
 
 // queuedRecord returns the record of a task that was added to the queue. before is its record
 // until then.

@@ -39,6 +39,7 @@ type submissionRecord struct {
 	Files       int64     `json:"files"`    // that were submitted; those that were in the queue or finished before count too
 	Bytes       int64     `json:"bytes"`    // of these files
 	Settings    string    `json:"settings"` // digest of the settings of the objects
+	Replaces    bool      `json:"replaces"` // there may be objects with other settings, of an earlier submission
 	Done        bool      `json:"done"`     // in the state bucket: all files are finished, or the fleet was canceled
 }
 
@@ -96,25 +97,25 @@ func (l *Ledger) all(ctx context.Context, fleet string) (map[string]submissionRe
 	return records, nil
 }
 
-// settings returns the settings of the objects of an earlier call of a submission, or "".
-func (s *submitter) settings(ctx context.Context, earlier *submissionRecord) (string, error) {
-	var r submissionRecord
-	switch {
-	case earlier != nil:
-		r = *earlier
-	case s.Ledger != nil:
-		data, err := s.Ledger.state.read(ctx, s.Ledger.dir(s.q.opts.Fleet)+s.id()+".json")
-		if errors.Is(err, errNoObject) {
-			return "", nil
+// replacesObjects reports whether there may be objects with other settings than those of r, because those of an earlier call differ,
+// or because that was to replace objects itself and may not have put all of them into the queue. earlier is its record in
+// the queue, or nil.
+func (s *submitter) replacesObjects(ctx context.Context, r submissionRecord, earlier *submissionRecord) (bool, error) {
+	ended := earlier != nil && earlier.Complete && earlier.Queue.Equal(r.Queue)
+	if earlier == nil {
+		earlier = &submissionRecord{}
+		if s.Ledger != nil {
+			data, err := s.Ledger.state.read(ctx, s.Ledger.dir(s.q.opts.Fleet)+s.id()+".json")
+			if err == nil {
+				err = json.Unmarshal(data, earlier)
+			}
+			if err != nil && !errors.Is(err, errNoObject) {
+				return false, recordErr(err)
+			}
 		}
-		if err == nil {
-			err = json.Unmarshal(data, &r)
-		}
-		if err != nil {
-			return "", recordErr(err)
-		}
+		ended = earlier.Done
 	}
-	return r.Settings, nil
+	return earlier.Settings != "" && earlier.Settings != r.Settings || earlier.Replaces && !ended, nil
 }
 
 // url returns the URL of a record.

@@ -78,7 +78,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	}
 	earlier, err := sub.recorded(ctx)
 	if err == nil {
-		sub.before, err = sub.settings(ctx, earlier)
+		r.Replaces, err = sub.replacesObjects(ctx, r, earlier)
+		sub.replaces = r.Replaces
 	}
 	if err != nil {
 		return sub.done, err
@@ -127,9 +128,9 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 // submitter is a running call of Submit.
 type submitter struct {
 	Submission
-	q       *Queue
-	missing error  // the bucket does not exist
-	before  string // digest of the settings of an earlier call, or ""
+	q        *Queue
+	missing  error // the bucket does not exist
+	replaces bool  // see submissionRecord
 
 	begin func() error // records the submission in the Ledger, once, before the first task
 	begun bool         // begin was called
@@ -215,8 +216,9 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Settings, t.Files); finished {
 			return nil
 		}
-		settings := cmp.Or(before.Settings, s.before)
-		t.Replace = settings != "" && settings != digest(t.Settings)
+		if t.Replace = s.replaces; before.Settings != "" {
+			t.Replace = before.Settings != digest(t.Settings)
+		}
 		s.q.sign(t)
 		if added, changed, err = s.q.enqueue(ctx, t, before); err != nil || !added {
 			return err
