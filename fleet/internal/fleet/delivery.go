@@ -89,10 +89,7 @@ func (d *delivery) run(worker context.Context) {
 		d.conclude(log, outcomes)
 	case <-hung:
 		// This worker keeps the slot and refuses the task until the read returns. Otherwise it would take it again.
-		select {
-		case <-d.execution.reader.returned:
-		case <-worker.Done():
-		}
+		d.execution.awaitReads(worker)
 	}
 }
 
@@ -112,7 +109,7 @@ func (d *delivery) keepClaim(log *slog.Logger, hung chan<- struct{}) (stop func(
 			if !d.claim.renew(time.Now()) {
 				return
 			}
-			if path := d.execution.reader.check(d.execution, hungAfter*d.claim.wait); path != "" {
+			if path := d.execution.hung(hungAfter * d.claim.wait); path != "" {
 				log.Error("a read of the source does not return, and the task goes to another worker", "path", path)
 				d.end(errHung)
 				d.claim.expire()
