@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -57,9 +56,13 @@ func (x *execution) run(ctx context.Context) []outcome {
 	ctx = sourcefile.WithReads(ctx, &x.reads)
 	var todo []File
 	var all []outcome
-	refused, limits := x.w.refuses(x.task), x.w.limits()
+	refused := x.w.refuses(x.task)
 	for _, f := range x.task.Files {
-		if err := cmp.Or(refused, limits(f.Path)); err != nil {
+		err := refused
+		if err == nil {
+			err = x.limits(f.Path)
+		}
+		if err != nil {
 			all = append(all, outcome{file: f, err: err})
 		} else {
 			todo = append(todo, f)

@@ -102,6 +102,8 @@ type Worker struct {
 
 	queued, letters atomic.Uint64 // tasks and dead letters of the fleet
 
+	roots atomic.Pointer[[]string] // WorkerOptions.Roots without links, when they were checked last
+
 	mu       sync.Mutex
 	active   map[string]*delivery // by task
 	seen     map[string]sighting  // all workers, by name; see liveWorkers
