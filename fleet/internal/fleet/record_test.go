@@ -103,6 +103,21 @@ func TestMessageWithoutRecord(t *testing.T) {
 	}
 }
 
+// TestStuckWorker has a worker whose only task has a read that does not return. It still ends when the queue is empty.
+func TestStuckWorker(t *testing.T) {
+	t.Parallel()
+	ctx, q := t.Context(), newQueue(t)
+	w := &Worker{q: q, opts: WorkerOptions{Jobs: 1, UntilEmpty: true}, log: quiet}
+	w.hung.Store(1)
+	_, err := q.open.Load().records.PutString(ctx, submissionPrefix+"0", "{}")
+	noError(t, err)
+	slots := make(chan struct{}, 1)
+	slots <- struct{}{}
+	if err := w.take(ctx, slots, nil); !errors.Is(err, ErrUnknownTotal) {
+		t.Errorf("the worker ends with %v, want ErrUnknownTotal", err)
+	}
+}
+
 // TestFailureOfFinishedTask fails a task that another worker has finished, but not acknowledged yet. The task stays
 // finished.
 func TestFailureOfFinishedTask(t *testing.T) {
