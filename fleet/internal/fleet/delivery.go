@@ -57,9 +57,6 @@ func (d *delivery) run(worker context.Context) {
 	if err == nil && d.task.ID() != d.id {
 		err = errors.New("task: the subject does not match the files")
 	}
-	if err == nil {
-		err = d.w.q.verify(d.task)
-	}
 	log := d.w.log.With("task", d.id)
 	if err != nil {
 		log.Error("task cannot be read", "err", err)
@@ -70,7 +67,7 @@ func (d *delivery) run(worker context.Context) {
 		return
 	}
 	log = log.With("destination", d.task.Name())
-	d.execution = &execution{w: d.w, task: d.task, first: d.first}
+	d.execution = &execution{w: d.w, task: d.task, refused: d.w.refuses(d.task), first: d.first}
 	if !d.w.enter(d) {
 		// This happens if JetStream was wiped and the task was submitted again.
 		log.Info("this worker has the task already")
@@ -440,7 +437,7 @@ func (d *delivery) discard() {
 // cancel ends a task that was canceled. Its message is no longer in the queue.
 func (d *delivery) cancel(log *slog.Logger) {
 	log.Info("task is canceled")
-	if len(d.task.Files) == 1 {
+	if len(d.task.Files) == 1 && d.execution.refused == nil {
 		d.discard()
 	}
 	_ = d.msg.Term()

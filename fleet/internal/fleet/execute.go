@@ -29,6 +29,8 @@ type execution struct {
 	w    *Worker
 	task *Task
 
+	refused error // see Worker.refuses
+
 	// first is true for the first delivery of a task. In a later one, files may be finished:
 	// their destinations are looked up before they are sent.
 	first bool
@@ -56,9 +58,8 @@ func (x *execution) run(ctx context.Context) []outcome {
 	ctx = sourcefile.WithReads(ctx, &x.reads)
 	var todo []File
 	var all []outcome
-	refused := x.w.refuses(x.task)
 	for _, f := range x.task.Files {
-		err := refused
+		err := x.refused
 		if err == nil {
 			err = x.limits(f.Path)
 		}
