@@ -369,6 +369,9 @@ func (d *delivery) dropEarlier(ctx context.Context, r record, finished []File) e
 // settleTimeout bounds the requests to NATS at the end of a delivery, and those of a beat.
 const settleTimeout = 10 * time.Second
 
+// fileTimeout is added for each file of a task: it may have a dead letter and a record, at a server that is far away.
+const fileTimeout = 50 * time.Millisecond
+
 // settling returns a context for the requests at the end of a delivery, even if it was canceled.
 func (d *delivery) settling() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(d.ctx), settleTimeout)
@@ -377,7 +380,11 @@ func (d *delivery) settling() (context.Context, context.CancelFunc) {
 // settle calls write and then acknowledges the message. If either fails, the task is delivered
 // again, and the next worker finds its files finished.
 func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
-	ctx, cancel := d.settling()
+	limit := settleTimeout
+	if d.task != nil {
+		limit += time.Duration(len(d.task.Files)) * fileTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), limit)
 	defer cancel()
 	if err := d.w.q.repeat(ctx, func() error { return write(ctx) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
