@@ -81,6 +81,10 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	case f.workers < 1:
 		return exit.Usagef("--workers %d: want 1 or more", f.workers)
 	}
+	queue, err := n.queueOptions()
+	if err != nil {
+		return err
+	}
 	dir, err := n.directory()
 	if err != nil {
 		return err
@@ -108,10 +112,6 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	defer server.Close()
 	ctx, end := untilFailed(ctx, server.Failed())
 	defer end()
-	queue, err := n.queueOptions()
-	if err != nil {
-		return err
-	}
 	if err := createQueue(ctx, server, queue); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/contenttype"
+	"gcsup/upload"
 )
 
 // workFlags configure a worker.
@@ -160,12 +161,20 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	if f.nats.url != "" && (len(f.roots) == 0 || len(f.buckets) == 0) {
 		return o, exit.Usagef("work: with --nats, give the directories that this worker may read with --root, and the buckets to which it may upload with --bucket")
 	}
+	for _, bucket := range f.buckets {
+		if named := (upload.Spec{Bucket: bucket, Object: "x"}); named.Validate() != nil {
+			return o, exit.Usagef("--bucket %q: want the name of a bucket, such as my-bucket, without gs:// and without an object", bucket)
+		}
+	}
 	o = fleet.WorkerOptions{
 		Buckets: f.buckets,
 		Jobs:    f.jobs, MaxFailures: f.maxFailures, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	for _, dir := range f.roots {
+		if dir == "" {
+			return o, exit.Usagef(`--root "": want a directory; a variable that is not set may have no value`)
+		}
 		if dir, err = filepath.Abs(dir); err != nil {
 			return o, err
 		}
