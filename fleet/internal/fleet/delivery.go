@@ -83,12 +83,12 @@ func (d *delivery) run(worker context.Context) {
 	go func() { done <- d.execution.run(withClaim(d.ctx, d.claim)) }()
 	select {
 	case outcomes := <-done:
-		d.w.hung.Add(1)
 		d.conclude(log, outcomes)
-		d.w.hung.Add(-1)
 	case <-hung:
 		// This worker keeps the slot and refuses the task until the read returns. Otherwise it would take it again.
+		d.w.hung.Add(1)
 		d.execution.awaitReads(worker)
+		d.w.hung.Add(-1)
 	}
 }
 
