@@ -204,11 +204,15 @@ func TestSubmitWhileFileChanges(t *testing.T) {
 		}
 	}
 	w.onRequest.Store(&hook)
-	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }))
+	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+		t.Errorf("the worker ends with %v, want ErrUnknownTotal, because the changed file is not in the queue", err)
+	}
 	if got := w.submit(q); got.Files != 3 {
 		t.Errorf("submit of a changed file: %+v", got)
 	}
-	w.run(t.Context(), w.worker(q, "b", nil))
+	if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 2)) {
 		t.Errorf("the object is not the changed file: %v", err)
 	}

@@ -35,7 +35,7 @@ type submissionRecord struct {
 	Destination string    `json:"destination"` // gs://BUCKET/PREFIX
 	Started     time.Time `json:"started"`
 	Queue       time.Time `json:"queue"`    // when the queue was created to which the files were added
-	Complete    bool      `json:"complete"` // Submit has ended without an error
+	Complete    bool      `json:"complete"` // Submit has ended without an error, and all files are in the queue or finished
 	Files       int64     `json:"files"`    // that were submitted; those that were in the queue or finished before count too
 	Bytes       int64     `json:"bytes"`    // of these files
 	Settings    string    `json:"settings"` // digest of the settings of the objects

@@ -108,7 +108,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
 	defer cancel()
-	r.Complete, r.Files, r.Bytes = true, int64(sub.total.Files), sub.total.Bytes
+	// Changed files are not in the queue: a worker may finish what they were before.
+	r.Complete, r.Files, r.Bytes = sub.done.Changed == 0, int64(sub.total.Files), sub.total.Bytes
 	var failed error
 	switch {
 	case sub.begun:
