@@ -87,9 +87,7 @@ func (w *world) write(name string, size int) []byte {
 	data := make([]byte, size)
 	r := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32s", name))))
 	_, _ = r.Read(data)
-	if err := os.WriteFile(filepath.Join(w.tree, name), data, 0o666); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.WriteFile(filepath.Join(w.tree, name), data, 0o666))
 	return data
 }
 
@@ -139,9 +137,7 @@ func (w *world) upTo(log io.Writer, args ...string) *testprocess.Process {
 func (w *world) status() *fleet.Status {
 	w.t.Helper()
 	s := new(fleet.Status)
-	if err := json.Unmarshal(w.output("status", "--json"), s); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, json.Unmarshal(w.output("status", "--json"), s))
 	return s
 }
 
@@ -257,9 +253,7 @@ func TestOneProcess(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	files := map[string][]byte{"a.txt": w.write("a.txt", 1000), "large": w.write("large", 9<<20)}
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, make([]byte, 32), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(key, make([]byte, 32), 0o600))
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--cache-control=no-store", "--custom-time=2026-01-31T13:00:00+01:00")
 	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+key)
 	w.check(files)
@@ -279,9 +273,7 @@ func TestSubmitSkips(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	w.write("a.txt", 10)
 	for _, link := range []string{"one", "two"} {
-		if err := os.Symlink("nothing", filepath.Join(w.tree, link)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Symlink("nothing", filepath.Join(w.tree, link)))
 	}
 	for _, c := range []struct {
 		flags, out, messages string
@@ -315,9 +307,7 @@ func TestBrokenPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, reader.Close())
 	cmd := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	cmd.Stdout = writer
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exit.IO {
@@ -492,9 +482,7 @@ func TestControlCharacters(t *testing.T) {
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var out, errs bytes.Buffer
@@ -518,9 +506,7 @@ func (w *world) run(args ...string) (code int, messages string) {
 func (w *world) key(fill byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "key")
-	if err := os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600))
 	return path
 }
 
@@ -568,24 +554,18 @@ func TestUntilEmpty(t *testing.T) {
 	work("work", exit.Temporary, "it is not known what was submitted")
 	work("up", exit.Temporary, "it is not known what was submitted")
 	submit()
-	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	work("work", exit.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
 	submit()
 	submitted, err := os.Stat(filepath.Join(w.tree, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
 	work("up", exit.Data, "1 files failed: see gcsup-fleet status --failed")
 	work("work", exit.Data, "1 files failed")
 	w.write("a", 10)
-	if err := os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()))
 	w.output("retry", "--failed")
 	work("work", exit.OK, "")
 }

@@ -35,9 +35,7 @@ func deployed(t *testing.T) func(user string) *nats.Conn {
 		t.Fatal("nats.conf has no accounts")
 	}
 	config := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "jetstream { store_dir: %q }\naccounts {%s", t.TempDir(), accounts), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(config, fmt.Appendf(nil, "jetstream { store_dir: %q }\naccounts {%s", t.TempDir(), accounts), 0o600))
 	opts, err := server.ProcessConfigFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -93,9 +91,7 @@ func TestCompromisedWorker(t *testing.T) {
 	}
 	w.write("large", 2<<20, 1)
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	w.submit(q)
 	mallory := as(worker)
 	js := must(jetstream.New(mallory))
@@ -104,9 +100,7 @@ func TestCompromisedWorker(t *testing.T) {
 	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
 		msg := must(stream.GetMsg(t.Context(), seq))
 		var task fleet.Task
-		if err := json.Unmarshal(msg.Data, &task); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, json.Unmarshal(msg.Data, &task))
 		signed[task.Files[0].Object] = msg.Data
 	}
 	if len(signed) != 2 {
@@ -231,13 +225,9 @@ func TestRetrySigned(t *testing.T) {
 	}
 	w.submit(q)
 	path := filepath.Join(w.tree, "4")
-	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(path, path+".away"))
 	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
-	if err := os.Rename(path+".away", path); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(path+".away", path))
 	if got := w.letters(q); len(got) != 1 || got["tree/4"] != "no_input" {
 		t.Fatalf("dead letters: %v, want one", got)
 	}
@@ -256,9 +246,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	w.write("in/a", 1000, 1)
 	w.write("in-other/b", 1000, 1)
 	w.write("in/large", 2<<20, 2)
@@ -268,12 +256,8 @@ func TestLimits(t *testing.T) {
 	w.submit(q)
 	in := filepath.Join(w.tree, "in")
 	link, alias := filepath.Join(in, "link"), filepath.Join(w.tree, "alias")
-	if err := errors.Join(os.Remove(link), os.Symlink(filepath.Join(outside, "secret"), link)); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, errors.Join(os.Remove(link), os.Symlink(filepath.Join(outside, "secret"), link)))
+	noErr(t, errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)))
 	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.Buckets = 1, []string{in}, []string{bucket} }))
 	if got := w.letters(q); len(got) != 2 || got["tree/in/link"] != "limits" || got["tree/in-other/b"] != "limits" {
 		t.Errorf("dead letters: %v, want those of the link and of the file in no root", got)
@@ -283,9 +267,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(link))
 	must(fleet.Submit(t.Context(), q, w.submission("other/")))
 	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Buckets = 1, []string{"other-bucket"} }))
 	if _, ok := w.gcs.Object(bucket, "other/in/a"); ok {
@@ -304,26 +286,18 @@ func TestRootMissing(t *testing.T) {
 	w.submit(q)
 	once := func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.UntilEmpty = 1, []string{root}, false }
 	first := w.worker(q, "first", once)
-	if err := os.Rename(root, root+".away"); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(root, root+".away"))
 	if err := first.Run(t.Context()); !errors.Is(err, fleet.ErrRoot) {
 		t.Errorf("the worker ends with %v, want ErrRoot", err)
 	}
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Mkdir(root, 0o700))
 	for range 2 { // empty, then missing
 		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), w.options("second", once)); !errors.Is(err, fleet.ErrRoot) {
 			t.Errorf("%v, want ErrRoot", err)
 		}
-		if err := os.RemoveAll(root); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.RemoveAll(root))
 	}
-	if err := os.Rename(root+".away", root); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(root+".away", root))
 	w.run(t.Context(), w.worker(q, "third", nil))
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters: %v", got)
@@ -347,12 +321,4 @@ func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -22,9 +22,7 @@ func TestLaterLetterStays(t *testing.T) {
 		t.Fatalf("letters %v, %v, want 2", before, err)
 	}
 	fail(again, "second")
-	if err := q.dropLetters(ctx, before); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, q.dropLetters(ctx, before))
 	left := map[string]string{}
 	if err := q.Failed(ctx, func(id string, l DeadLetter) error {
 		left[id] = l.Reason

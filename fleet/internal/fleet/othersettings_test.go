@@ -55,9 +55,7 @@ func TestOtherSettings(t *testing.T) {
 		if made++; made == 3 {
 			// The reply to the first request with data is lost: the object is not made a second time.
 			lost := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}}
-			if err := w.gcs.AddFaults(lost); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, w.gcs.AddFaults(lost))
 		}
 		if err := w.worker(q, "next", nil).Run(t.Context()); err != nil {
 			t.Fatalf("%s: %v", c.name, err)

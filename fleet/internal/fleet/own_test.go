@@ -83,9 +83,7 @@ func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	if err := os.Remove(filepath.Join(w.tree, "3")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "3")))
 	twice := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	good := w.start("good", twice)
 	w.await("tried", func() bool { return w.status(q).Retried > 0 })
@@ -113,14 +111,10 @@ func TestEmptyMount(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	away := w.tree + ".away"
-	if err := os.Rename(w.tree, away); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(w.tree, away))
 	v := w.start("only", func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 1, time.Minute })
 	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
-	if err := os.Rename(away, w.tree); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(away, w.tree))
 	<-v.done
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters: %v", got)
@@ -137,14 +131,10 @@ func TestBadTasks(t *testing.T) {
 	q := w.queue()
 	for i := range bad {
 		w.write(fmt.Sprintf("bad/%04d", i), 0, 0)
-		if err := os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20))
 	}
 	w.submit(q)
-	if err := os.RemoveAll(filepath.Join(w.tree, "bad")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(w.tree, "bad")))
 	w.write("good", 1000, 1)
 	w.submit(q)
 	var workers []*victim

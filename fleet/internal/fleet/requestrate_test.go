@@ -18,9 +18,7 @@ import (
 func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during func(q *fleet.Queue, done <-chan struct{})) (inserts []fakegcs.Request) {
 	w.t.Helper()
 	q := w.queue()
-	if err := q.SetDrain(w.t.Context(), true); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, q.SetDrain(w.t.Context(), true))
 	for i := range files {
 		w.write(fmt.Sprint(i), 1, uint64(i))
 	}
@@ -52,9 +50,7 @@ func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during fu
 		known = len(s.Workers)
 	}
 	pause(w.t.Context(), 2500*time.Millisecond) // until each has read the conditions of the others
-	if err := q.SetDrain(w.t.Context(), false); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, q.SetDrain(w.t.Context(), false))
 	done := make(chan struct{})
 	go func() {
 		running.Wait()

@@ -54,9 +54,7 @@ func TestOtherFileOfSameSizeAndTime(t *testing.T) {
 	for seed := range uint64(2) {
 		w.tree = t.TempDir()
 		w.write("a", 1000, seed)
-		if err := os.Chtimes(filepath.Join(w.tree, "a"), released, released); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Chtimes(filepath.Join(w.tree, "a"), released, released))
 		q := w.queue()
 		w.submit(q)
 		w.run(t.Context(), w.worker(q, "a", nil))

@@ -111,12 +111,8 @@ func (w *world) queue() *fleet.Queue {
 func (w *world) write(name string, size int, seed uint64) {
 	w.t.Helper()
 	path := filepath.Join(w.tree, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content(size, seed), 0o666); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.MkdirAll(filepath.Dir(path), 0o777))
+	noErr(w.t, os.WriteFile(path, content(size, seed), 0o666))
 }
 
 func content(size int, seed uint64) []byte {
@@ -343,8 +339,14 @@ func (w *world) wipe() {
 		names = append(names, name)
 	}
 	for _, name := range names {
-		if err := js.DeleteStream(w.t.Context(), name); err != nil {
-			w.t.Fatal(err)
-		}
+		noErr(w.t, js.DeleteStream(w.t.Context(), name))
+	}
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
