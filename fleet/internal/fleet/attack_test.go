@@ -26,28 +26,19 @@ import (
 // its users.
 func deployed(t *testing.T) func(user string) *nats.Conn {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/nats.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../deploy/nats.conf"))
 	_, accounts, ok := strings.Cut(string(text), "\naccounts {")
 	if !ok {
 		t.Fatal("nats.conf has no accounts")
 	}
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	noErr(t, os.WriteFile(config, fmt.Appendf(nil, "jetstream { store_dir: %q }\naccounts {%s", t.TempDir(), accounts), 0o600))
-	opts, err := server.ProcessConfigFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts := must(server.ProcessConfigFile(config))
 	opts.DontListen, opts.NoSigs, opts.NoLog = true, true, true
 	for _, u := range opts.Users {
 		u.Password = u.Username
 	}
-	s, err := server.NewServer(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(server.NewServer(opts))
 	go s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -58,10 +49,7 @@ func deployed(t *testing.T) func(user string) *nats.Conn {
 	}
 	return func(user string) *nats.Conn {
 		t.Helper()
-		nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(user, user))
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := must(nats.Connect("", nats.InProcessServer(s), nats.UserInfo(user, user)))
 		t.Cleanup(nc.Close)
 		return nc
 	}

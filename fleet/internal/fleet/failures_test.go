@@ -40,10 +40,7 @@ func (w *world) letters(q *fleet.Queue) map[string]string {
 // status reads the status of the fleet.
 func (w *world) status(q *fleet.Queue) *fleet.Status {
 	w.t.Helper()
-	s, err := q.Status(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := must(q.Status(w.t.Context()))
 	return s
 }
 
@@ -126,10 +123,7 @@ func TestReplaced(t *testing.T) {
 	}
 	w.run(t.Context(), w.worker(q, "b", nil))
 	for _, name := range []string{"a", "b"} {
-		data, err := os.ReadFile(filepath.Join(w.tree, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(os.ReadFile(filepath.Join(w.tree, name)))
 		if got, err := w.gcs.ReadObject(bucket, "tree/"+name); !slices.Equal(got, data) {
 			t.Errorf("%s is not the file that was submitted again: %v", name, err)
 		}

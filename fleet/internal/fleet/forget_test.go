@@ -18,10 +18,7 @@ func TestForget(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	info, err := os.Stat(filepath.Join(w.tree, "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(os.Stat(filepath.Join(w.tree, "b")))
 	for _, name := range []string{"a", "b"} {
 		noErr(t, os.Remove(filepath.Join(w.tree, name)))
 	}

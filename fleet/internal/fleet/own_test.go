@@ -161,14 +161,8 @@ func TestWrongKey(t *testing.T) {
 	q := w.queue()
 	w.worker(q, "first", nil)
 	w.worker(q, "second", nil)
-	block, err := aes.NewCipher([]byte("another key of 32 bytes, not zer"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must(aes.NewCipher([]byte("another key of 32 bytes, not zer")))
+	other := must(cipher.NewGCM(block))
 	for name, change := range map[string]func(*fleet.WorkerOptions){
 		"another key": func(o *fleet.WorkerOptions) { o.AEAD = other },
 		"no key":      func(o *fleet.WorkerOptions) { o.AEAD, o.Unsealed = nil, true },

@@ -223,10 +223,7 @@ func TestSubmitToMissingBucket(t *testing.T) {
 	missing := faults.Action{Effect: faults.EffectStatus, Status: 404}
 	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Bucket: bucket}, Times: -1, Do: missing}}})
 	w.write("a", 1000, 1)
-	tree, err := tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must(tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true}))
 	q := w.queue()
 	done, err := fleet.Submit(t.Context(), q, fleet.Submission{
 		Jobs: tree.Walk(t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Uploader: w.uploader(),
