@@ -283,7 +283,7 @@ func (b *filesCall) upload(ctx context.Context, c *call, job Job, at *batch.Plac
 			return err
 		}
 	}
-	f, err := openPath(c, job.Path, job.Below)
+	f, err := openPath(ctx, c, job.Path, job.Below)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func uploadFile(ctx context.Context, c *call, path string) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	f, err := openPath(c, path, "")
+	f, err := openPath(ctx, c, path, "")
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (d *destination) upload(ctx context.Context, path, identity string) error {
 
 // resumeFile resumes the saved upload of a file.
 func resumeFile(ctx context.Context, c *call, doc *state.Upload) error {
-	file, err := openPath(c, doc.SourcePath, "")
+	file, err := openPath(ctx, c, doc.SourcePath, "")
 	if err != nil {
 		return err
 	}

@@ -26,17 +26,21 @@ type openFile struct {
 }
 
 // openPath opens the file at path. below is that of a Job. The caller must call close.
-func openPath(c *call, path, below string) (*openFile, error) {
+func openPath(ctx context.Context, c *call, path, below string) (*openFile, error) {
 	c.result.label.set(func(n *names) { n.path = path })
 	if c.u.removal.wanted {
 		if err := refuseLink(path); err != nil {
 			return nil, err
 		}
 	}
+	reads := sourcefile.ReadsOf(ctx)
+	opened := reads.Begin(path)
 	src, err := openSource(c.u, path, below)
+	opened()
 	if err != nil {
 		return nil, err
 	}
+	src.Record(reads, path)
 	file, err := source.NewFile(src, path, c.reread)
 	if err == nil && c.u.accept != nil {
 		err = c.u.accept(path, file.Info())

@@ -27,6 +27,8 @@ type File struct {
 	sys  system   // for open
 	info fs.FileInfo
 
+	begin func() (end func()) // see Record; nil if the reads are not recorded
+
 	cache *pagecache.Cache // nil if Release has no effect
 	start int64            // offset of the source in cache
 }
@@ -170,6 +172,9 @@ func (s *File) Opened() (chunk.Identity, error) {
 func (s *File) Identity() (chunk.Identity, error) {
 	if s.open == nil {
 		return chunk.Identity{Size: s.Size()}, nil
+	}
+	if s.begin != nil {
+		defer s.begin()()
 	}
 	info, err := s.open.Stat()
 	if err != nil {

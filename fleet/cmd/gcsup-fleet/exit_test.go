@@ -47,9 +47,7 @@ func TestStatusWait(t *testing.T) {
 	status("", exit.OK, "done ")
 	w.write("b", 10)
 	submit()
-	if err := os.Remove(filepath.Join(w.tree, "b")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "b")))
 	work()
 	status("", exit.Data, "no_input")
 	status("--json", exit.Data, `"failed":1`)
@@ -66,9 +64,7 @@ func TestStatusWait(t *testing.T) {
 		t.Errorf("forget: %s", out)
 	}
 	status("", exit.OK, "done ")
-	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	status("--failed", exit.Temporary, "it is not known what was submitted")
 	work() // creates the queue again
 	status("--failed", exit.Temporary, "it is not known what was submitted")

@@ -39,9 +39,7 @@ func TestFullDisk(t *testing.T) {
 	w.await("some done", func(s *fleet.Status) bool { return s.Done.Files > 0 })
 	free := smalldisk.Fill(t, w.dir)
 	submit := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
-	if err := submit.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, submit.Start())
 	if code := up.WaitFor(time.Minute); code != exit.IO || strings.Count(up.Output(), natsserver.ErrDiskFull.Error()) != 1 {
 		t.Errorf("exit code %d: %s", code, up.Output())
 	}

@@ -87,9 +87,7 @@ func (w *world) write(name string, size int) []byte {
 	data := make([]byte, size)
 	r := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32s", name))))
 	_, _ = r.Read(data)
-	if err := os.WriteFile(filepath.Join(w.tree, name), data, 0o666); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.WriteFile(filepath.Join(w.tree, name), data, 0o666))
 	return data
 }
 
@@ -139,9 +137,7 @@ func (w *world) upTo(log io.Writer, args ...string) *testprocess.Process {
 func (w *world) status() *fleet.Status {
 	w.t.Helper()
 	s := new(fleet.Status)
-	if err := json.Unmarshal(w.output("status", "--json"), s); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, json.Unmarshal(w.output("status", "--json"), s))
 	return s
 }
 
@@ -257,9 +253,7 @@ func TestOneProcess(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	files := map[string][]byte{"a.txt": w.write("a.txt", 1000), "large": w.write("large", 9<<20)}
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, make([]byte, 32), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(key, make([]byte, 32), 0o600))
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--cache-control=no-store", "--custom-time=2026-01-31T13:00:00+01:00")
 	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+key)
 	w.check(files)
@@ -279,9 +273,7 @@ func TestSubmitSkips(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	w.write("a.txt", 10)
 	for _, link := range []string{"one", "two"} {
-		if err := os.Symlink("nothing", filepath.Join(w.tree, link)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Symlink("nothing", filepath.Join(w.tree, link)))
 	}
 	for _, c := range []struct {
 		flags, out, messages string
@@ -315,9 +307,7 @@ func TestBrokenPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, reader.Close())
 	cmd := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	cmd.Stdout = writer
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exit.IO {
@@ -347,37 +337,45 @@ func TestUsage(t *testing.T) {
 		"work":                            exit.Usage,
 		"work --state gs://b/x":           exit.Usage,
 		"work --state b --state-unsealed": exit.Usage,
-		"work --state gs://b/x --state-unsealed --jobs 0":                                                     exit.Usage,
-		"work --state gs://b/x --state-unsealed --max-wait 2m":                                                exit.Usage,
-		"work --state gs://b/x --state-unsealed --stall-rate 0":                                               exit.Usage,
-		"work --state gs://b/x --state-unsealed --log x":                                                      exit.Usage,
-		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --root . ":                          exit.Usage,
-		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --root . --bucket b":                exit.Usage,
-		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --bucket b --verify-key x":          exit.Usage,
-		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --bucket b --root . --verify-key x": exit.NoInput,
-		"submit main.go gs://my-bucket --nats nats://127.0.0.1:1":                                             exit.Usage,
-		"drain --sign-key main.go --nats nats://127.0.0.1:1":                                                  exit.NoInput,
-		"limit off --nats nats://127.0.0.1:1":                                                                 exit.Usage,
-		"cancel --nats nats://127.0.0.1:1":                                                                    exit.Usage,
-		"retry --failed --nats nats://127.0.0.1:1":                                                            exit.Usage,
-		"work --state gs://b/x --state-key-file " + dir + "/key":                                              exit.NoInput,
-		"up --nats nats://x": exit.Usage,
-		"up --workers 0":     exit.Usage,
-		"retry":              exit.Usage,
-		"retry --failed key": exit.Usage,
-		"forget":             exit.Usage,
-		"forget key":         exit.Unavailable,
-		"status x":           exit.Usage,
-		"status --nats-cert x --nats nats://127.0.0.1:1": exit.Usage,
-		"status --nats nats://127.0.0.1:1":               exit.Temporary,
-		"limit":                                          exit.Usage,
-		"limit fast":                                     exit.Usage,
-		"drain --off=x":                                  exit.Usage,
-		"help":                                           exit.OK,
-		"limit off":                                      exit.Unavailable,
-		"status --fleet X":                               exit.Usage,
-		"status --nats nats://127.0.0.1:x":               exit.Usage,
-		"submit --ack-wait 1s main.go gs://my-bucket": exit.Usage,
+		"work --state gs://b/x --state-unsealed --jobs 0":                                                             exit.Usage,
+		"work --state gs://b/x --state-unsealed --max-wait 2m":                                                        exit.Usage,
+		"work --state gs://b/x --state-unsealed --stall-rate 0":                                                       exit.Usage,
+		"work --state gs://b/x --state-unsealed --log x":                                                              exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --root . ":                                  exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --root . --bucket my-bucket":                exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --bucket my-bucket --verify-key x":          exit.Usage,
+		"work --state gs://b/x --state-unsealed --nats nats://127.0.0.1:1 --bucket my-bucket --root . --verify-key x": exit.NoInput,
+		"submit main.go gs://my-bucket --nats nats://127.0.0.1:1":                                                     exit.Usage,
+		"drain --sign-key main.go --nats nats://127.0.0.1:1":                                                          exit.NoInput,
+		"limit off --nats nats://127.0.0.1:1":                                                                         exit.Usage,
+		"cancel --nats nats://127.0.0.1:1":                                                                            exit.Usage,
+		"retry --failed --nats nats://127.0.0.1:1":                                                                    exit.Usage,
+		"work --state gs://b/x --state-key-file " + dir + "/key":                                                      exit.NoInput,
+		"work --state gs://b/x --state-unsealed --bucket=":                                                            exit.Usage,
+		"work --state gs://b/x --state-unsealed --bucket=gs://bucket":                                                 exit.Usage,
+		"work --state gs://b/x --state-unsealed --root=":                                                              exit.Usage,
+		"up --state gs://b/x --bucket=":                                                                               exit.Usage,
+		"up --state gs://b/x --bucket=bucket/x":                                                                       exit.Usage,
+		"up --state gs://b/x --root=":                                                                                 exit.Usage,
+		"up --state gs://b/x --nats-cert=x":                                                                           exit.Usage,
+		"up --state gs://b/x --verify-key=x":                                                                          exit.NoInput,
+		"up --nats nats://x":                                                                                          exit.Usage,
+		"up --workers 0":                                                                                              exit.Usage,
+		"retry":                                                                                                       exit.Usage,
+		"retry --failed key":                                                                                          exit.Usage,
+		"forget":                                                                                                      exit.Usage,
+		"forget key":                                                                                                  exit.Unavailable,
+		"status x":                                                                                                    exit.Usage,
+		"status --nats-cert x --nats nats://127.0.0.1:1":                                                              exit.Usage,
+		"status --nats nats://127.0.0.1:1":                                                                            exit.Temporary,
+		"limit":                                                                                                       exit.Usage,
+		"limit fast":                                                                                                  exit.Usage,
+		"drain --off=x":                                                                                               exit.Usage,
+		"help":                                                                                                        exit.OK,
+		"limit off":                                                                                                   exit.Unavailable,
+		"status --fleet X":                                                                                            exit.Usage,
+		"status --nats nats://127.0.0.1:x":                                                                            exit.Usage,
+		"submit --ack-wait 1s main.go gs://my-bucket":                                                                 exit.Usage,
 	} {
 		var out, errs bytes.Buffer
 		args := strings.Fields(line)
@@ -397,13 +395,15 @@ func TestUsage(t *testing.T) {
 func TestUsageMessages(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"unknown":        `unknown command "unknown"`,
-		"stat":           `unknown command "stat", did you mean `,
-		"help submits":   `unknown command "submits", did you mean `,
-		"ls gs://b":      "gcsup-fleet uploads only; to list objects, run: gcloud storage ls",
-		"status x":       `status: want no arguments, got "x"`,
-		"submit":         "submit: want at least one SOURCE",
-		"work --jobs=x":  `--jobs "x": want a whole number`,
+		"unknown":       `unknown command "unknown"`,
+		"stat":          `unknown command "stat", did you mean `,
+		"help submits":  `unknown command "submits", did you mean `,
+		"ls gs://b":     "gcsup-fleet uploads only; to list objects, run: gcloud storage ls",
+		"status x":      `status: want no arguments, got "x"`,
+		"submit":        "submit: want at least one SOURCE",
+		"work --jobs=x": `--jobs "x": want a whole number`,
+		"work --state=gs://b/x --state-unsealed --bucket=gs://b": `--bucket "gs://b": want the name of a bucket, such as my-bucket, without gs://`,
+		"work --state=gs://b/x --state-unsealed --root=":         `--root "": want a directory`,
 		"work --job=2":   "unknown flag --job, did you mean --jobs?",
 		"completion zsh": "",
 	} {
@@ -482,9 +482,7 @@ func TestControlCharacters(t *testing.T) {
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var out, errs bytes.Buffer
@@ -508,9 +506,7 @@ func (w *world) run(args ...string) (code int, messages string) {
 func (w *world) key(fill byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "key")
-	if err := os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600))
 	return path
 }
 
@@ -558,26 +554,52 @@ func TestUntilEmpty(t *testing.T) {
 	work("work", exit.Temporary, "it is not known what was submitted")
 	work("up", exit.Temporary, "it is not known what was submitted")
 	submit()
-	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	work("work", exit.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
 	submit()
 	submitted, err := os.Stat(filepath.Join(w.tree, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
 	work("up", exit.Data, "1 files failed: see gcsup-fleet status --failed")
 	work("work", exit.Data, "1 files failed")
 	w.write("a", 10)
-	if err := os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()))
 	w.output("retry", "--failed")
 	work("work", exit.OK, "")
+}
+
+// TestStoppedBeforeEmpty stops workers with --until-empty while a file is left. The exit code does not say that all is done.
+// Only the worker of up is stopped first: another one replaces it.
+func TestStoppedBeforeEmpty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fakegcs.Options{Rate: 1 << 20})
+	w.write("a", 60<<20)
+	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
+	for _, command := range []string{"work", "up --workers=1"} {
+		p := testprocess.Start(t, w.command(append(strings.Fields(command), "--until-empty", "--state=gs://state-bucket/uploads", "--state-unsealed")...))
+		of := func(without int) (pid int) {
+			t.Helper()
+			w.await("active", func(s *fleet.Status) bool {
+				for _, worker := range s.Workers {
+					if pid = worker.PID; pid != without && len(worker.Active) > 0 {
+						return true
+					}
+				}
+				return false
+			})
+			return pid
+		}
+		if first := of(0); command != "work" {
+			send(t, first, syscall.SIGTERM)
+			of(first)
+		}
+		p.Signal(syscall.SIGTERM)
+		if code := p.Wait(); code != exit.Temporary {
+			t.Errorf("%s: exit code %d, want %d: %s", command, code, exit.Temporary, p.Output())
+		}
+	}
 }
 
 // TestVariablesAreKnown checks the list by which gcsup knows the variables of this command.

@@ -133,9 +133,6 @@ func (f *natsFlags) open(ctx context.Context, std stdio) (*link, error) {
 		defer cancel()
 		defer time.AfterFunc(openFor, cancel).Stop()
 	}
-	if (f.cert == "") != (f.key == "") {
-		return nil, exit.Usagef("--nats-cert and --nats-key need each other")
-	}
 	queue, err := f.queueOptions()
 	if err != nil {
 		return nil, err
@@ -191,8 +188,11 @@ func (f *natsFlags) tryOpen(ctx context.Context, queue fleet.QueueOptions, std s
 	return l, nil
 }
 
-// queueOptions reads the files with keys.
+// queueOptions checks the flags, and reads the files with keys.
 func (f *natsFlags) queueOptions() (o fleet.QueueOptions, err error) {
+	if (f.cert == "") != (f.key == "") {
+		return o, exit.Usagef("--nats-cert and --nats-key need each other")
+	}
 	o = fleet.QueueOptions{Fleet: f.fleet, AckWait: f.ackWait, Replicas: f.replicas, Keep: f.keep, MustExist: !f.creates}
 	if f.verifyKeys != "" {
 		if o.VerifyKeys, err = readKeys[ed25519.PublicKey]("--verify-key", f.verifyKeys, x509.ParsePKIXPublicKey); err != nil {

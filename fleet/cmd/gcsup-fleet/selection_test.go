@@ -22,17 +22,13 @@ func TestSelection(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for name, text := range map[string]string{"csv": "*.csv\n", "more": "*.csv\n", "bin": "*.bin\n", "list": "a\n", "same": "a\n", "other": "b\n", "manifest": ""} {
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	nameOf := func(line string) string {
 		t.Helper()
 		f, flags := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
 		f.add(flags)
-		if err := flags.Parse(append(strings.Fields(line), "gs://my-bucket/")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, flags.Parse(append(strings.Fields(line), "gs://my-bucket/")))
 		_, done, err := f.submission(t.Context(), flags.Args())
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
@@ -89,9 +85,7 @@ func TestTwoLists(t *testing.T) {
 		t.Helper()
 		cmd := w.command("submit", "--files-from=-", "-C", w.tree, "gs://my-bucket/tree", "--state=gs://state-bucket/uploads")
 		cmd.Stdin = strings.NewReader(name + "\n")
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, cmd.Run())
 	}
 	work := func(want int) {
 		t.Helper()
@@ -100,9 +94,7 @@ func TestTwoLists(t *testing.T) {
 		}
 	}
 	submit("a")
-	if err := os.RemoveAll(filepath.Join(w.dir, "nats")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	submit("b")
 	work(exit.Temporary)
 	submit("a")

@@ -39,9 +39,7 @@ func TestStateKeyAfterKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := upFlags{work: workFlags{state: stateFlags{url: "gs://state-bucket/uploads"}}}
-	if err := os.WriteFile(filepath.Join(dir, ".gcsup-1"+process.TempSuffix), []byte("partial"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(dir, ".gcsup-1"+process.TempSuffix), []byte("partial"), 0o600))
 	var keys [2][]byte
 	for i := range keys {
 		s, err := f.state(dir)

@@ -115,7 +115,8 @@ func (f *statusFlags) await(ctx context.Context, l *link, p *progress) error {
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
 		tasks, err := l.Tasks(ask)
 		if err == nil && tasks == 0 {
-			if err = l.explain(l.Settled(ask, nil)); !errors.Is(err, fleet.ErrNotEmpty) && !errors.Is(err, context.DeadlineExceeded) {
+			// With millions of records, this takes longer than ask permits.
+			if err = l.explain(l.Settled(ctx, nil)); !unsettled(err) {
 				cancel()
 				return err
 			}
@@ -137,11 +138,16 @@ func (f *statusFlags) await(ctx context.Context, l *link, p *progress) error {
 			return context.Cause(ctx)
 		case gone:
 			return errAbandoned
-		case err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fleet.ErrNotEmpty):
+		case err != nil && !unsettled(err):
 			return err
 		}
 		sleep(ctx, time.Second)
 	}
+}
+
+// unsettled reports whether an error means that the queue has tasks, or that NATS has not answered yet.
+func unsettled(err error) bool {
+	return errors.Is(err, fleet.ErrNotEmpty) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
 // printAll prints the status of the fleet.

@@ -26,9 +26,7 @@ func TestSubmitNames(t *testing.T) {
 	} {
 		f, fs := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
 		f.add(fs)
-		if err := fs.Parse(strings.Fields(line)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, fs.Parse(strings.Fields(line)))
 		s, done, err := f.submission(t.Context(), fs.Args())
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -50,5 +48,13 @@ func TestSubmitNames(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
+	}
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -44,11 +44,7 @@ machine. The other commands find the server by --fleet-dir. A worker that dies i
 again. With --emulator nothing leaves the machine.`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.run(cmd.Context(), cmd.Flags(), std)
-			if err != nil && cmd.Context().Err() != nil {
-				return nil // stopped, even if it was about to start
-			}
-			return err
+			return f.work.stopped(cmd.Context(), f.run(cmd.Context(), cmd.Flags(), std))
 		},
 	}
 	f.work.add(cmd.Flags())
@@ -85,6 +81,10 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	case f.workers < 1:
 		return exit.Usagef("--workers %d: want 1 or more", f.workers)
 	}
+	queue, err := n.queueOptions()
+	if err != nil {
+		return err
+	}
 	dir, err := n.directory()
 	if err != nil {
 		return err
@@ -112,10 +112,6 @@ func (f *upFlags) run(ctx context.Context, given *pflag.FlagSet, std stdio) (err
 	defer server.Close()
 	ctx, end := untilFailed(ctx, server.Failed())
 	defer end()
-	queue, err := n.queueOptions()
-	if err != nil {
-		return err
-	}
 	if err := createQueue(ctx, server, queue); err != nil {
 		return err
 	}
@@ -234,11 +230,11 @@ func (f *upFlags) supervise(ctx context.Context, dir string, given *pflag.FlagSe
 				case ctx.Err() != nil:
 				case err != nil:
 					stop(err)
-				case code == exit.OK:
+				case f.work.untilEmpty && code == exit.OK:
 					return
 				case f.work.untilEmpty && code == exit.Temporary && empty():
 					stop(exit.Printed(code)) // the worker printed why the queue is not settled
-				case code > 0 && code != exit.IO && code != exit.Temporary:
+				case code > exit.OK && code != exit.IO && code != exit.Temporary:
 					stop(exit.Printed(code)) // every other worker fails in the same way
 				default:
 					std.message("worker %d ended with %d, and is started again", i+1, code)

@@ -18,6 +18,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/contenttype"
+	"gcsup/upload"
 )
 
 // workFlags configure a worker.
@@ -73,17 +74,25 @@ uploads at once: another worker continues at the committed offset. If a worker d
 others get its uploads after --ack-wait.`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.run(cmd.Context(), std)
-			if err != nil && cmd.Context().Err() != nil {
-				return nil // stopped, even if it was about to start
-			}
-			return err
+			return f.stopped(cmd.Context(), f.run(cmd.Context(), std))
 		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().Var(&f.listen, "listen", "serve /metrics and /healthz on this `HOST:PORT`, such as 127.0.0.1:9464")
 	cmdline.Common(cmd.Flags(), "listen")
 	return cmd
+}
+
+// stopped returns the error of a command that ended with err. If a signal has stopped it, even while it started, that is no
+// error, except with --until-empty: there may be files left.
+func (f *workFlags) stopped(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case f.untilEmpty:
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 func (f *workFlags) run(ctx context.Context, std stdio) error {
@@ -152,12 +161,20 @@ func (f *workFlags) options(std stdio) (o fleet.WorkerOptions, err error) {
 	if f.nats.url != "" && (len(f.roots) == 0 || len(f.buckets) == 0) {
 		return o, exit.Usagef("work: with --nats, give the directories that this worker may read with --root, and the buckets to which it may upload with --bucket")
 	}
+	for _, bucket := range f.buckets {
+		if named := (upload.Spec{Bucket: bucket, Object: "x"}); named.Validate() != nil {
+			return o, exit.Usagef("--bucket %q: want the name of a bucket, such as my-bucket, without gs:// and without an object", bucket)
+		}
+	}
 	o = fleet.WorkerOptions{
 		Buckets: f.buckets,
 		Jobs:    f.jobs, MaxFailures: f.maxFailures, MissingFor: f.missingFor, Rate: int64(f.limitRate), TrustTimes: f.trustTimes,
 		UntilEmpty: f.untilEmpty, AcceptChanged: f.accept, Unsealed: f.state.unsealed, ContentType: contenttype.Of,
 	}
 	for _, dir := range f.roots {
+		if dir == "" {
+			return o, exit.Usagef(`--root "": want a directory; a variable that is not set may have no value`)
+		}
 		if dir, err = filepath.Abs(dir); err != nil {
 			return o, err
 		}

@@ -23,8 +23,9 @@ const (
 
 // Conditions of a worker, which it publishes to the others.
 const (
-	idle    = "idle"    // it has no task
-	sending = "sending" // it has tasks
+	idle      = "idle"      // it has no task
+	sending   = "sending"   // it has tasks
+	unhealthy = "unhealthy" // it can take no task, because of reads that do not return
 )
 
 // maxBeatInterval is the longest time between two beats of a worker.
@@ -116,10 +117,16 @@ func (w *Worker) newest(s settings, err error) settings {
 	return w.settings
 }
 
+// stuck reports whether this worker can take no task, because of reads that do not return.
+func (w *Worker) stuck() bool { return int(w.hung.Load()) >= w.opts.Jobs }
+
 // condition returns the condition of this worker. The caller holds w.mu.
 func (w *Worker) condition() string {
-	if len(w.active) == 0 {
+	switch {
+	case len(w.active) == 0:
 		return idle
+	case w.stuck():
+		return unhealthy
 	}
 	return sending
 }
@@ -201,7 +208,7 @@ func (w *Worker) see(found map[string]sighting) {
 	maps.DeleteFunc(w.seen, func(_ string, s sighting) bool { return time.Since(s.at) > workerTTL })
 }
 
-// liveWorkers returns the names of this worker and of the others. A worker counts for workerTTL after its last beat,
+// liveWorkers returns the names of this worker and of the others that take tasks. A worker counts for workerTTL after its last beat,
 // even if that is lost: a NATS server that restarts has no beats until the next ones.
 func (w *Worker) liveWorkers(ctx context.Context) (names []string) {
 	found, _ := conditions(ctx, w.q.open.Load().workers) // without an answer, those seen before decide
@@ -209,8 +216,8 @@ func (w *Worker) liveWorkers(ctx context.Context) (names []string) {
 	defer w.mu.Unlock()
 	w.see(found)
 	names = []string{w.opts.Name}
-	for name := range w.seen {
-		if name != w.opts.Name {
+	for name, s := range w.seen {
+		if name != w.opts.Name && s.condition != unhealthy {
 			names = append(names, name)
 		}
 	}

@@ -19,7 +19,7 @@ func TestLiveWorkers(t *testing.T) {
 		}
 	}
 	check("a")
-	for name, c := range map[string]string{"a": idle, "b": sending, "d": idle} {
+	for name, c := range map[string]string{"a": idle, "b": sending, "d": idle, "e": unhealthy} {
 		_, err := q.open.Load().workers.PutString(ctx, conditionPrefix+name, c)
 		noError(t, err)
 	}

@@ -53,9 +53,7 @@ func TestSuspendedWorker(t *testing.T) {
 				if !c.renew(time.Now()) {
 					t.Fatal("a claim expired in spite of heartbeats")
 				}
-				if err := send(t, g, ctx); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, send(t, g, ctx))
 			}
 			time.Sleep(time.Minute) // suspended
 			if beatFirst && c.renew(time.Now()) {

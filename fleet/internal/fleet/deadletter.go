@@ -24,20 +24,32 @@ type DeadLetter struct {
 	Reason   string    `json:"reason"`         // for people
 	Failures int       `json:"failures"`       // deliveries that failed in a row
 	Time     time.Time `json:"time"`
+
+	// Published is when the message was published that failed, by the clock of the server. An older message may have
+	// another version of the file.
+	Published time.Time `json:"published,omitzero"`
 }
 
 // reasonLimit bounds the reason of a dead letter, in bytes.
 const reasonLimit = 1 << 10
 
-// putLetter adds a dead letter, and returns its revision.
+// putLetter adds a dead letter, and returns its revision. If there is one of a later message, that stays, and the revision
+// is 0.
 func (q *Queue) putLetter(ctx context.Context, id string, l DeadLetter) (uint64, error) {
+	kv := q.open.Load().failed
+	switch e, err := kv.Get(ctx, id); {
+	case err == nil && letterOf(e).Published.After(l.Published):
+		return 0, nil
+	case err != nil && !errors.Is(err, jetstream.ErrKeyNotFound):
+		return 0, err
+	}
 	l.V, l.Time = 1, time.Now().UTC().Truncate(time.Millisecond)
 	l.Reason = shortReason(l.Reason)
 	data, err := json.Marshal(l)
 	if err != nil {
 		return 0, err
 	}
-	return q.open.Load().failed.Put(ctx, id, data)
+	return kv.Put(ctx, id, data)
 }
 
 // shortReason returns at most reasonLimit bytes of a reason.
@@ -51,8 +63,9 @@ func shortReason(reason string) string {
 // letterJobs is how many dead letters or records of a task are read or written at a time.
 const letterJobs = 16
 
-// letters returns the revisions of the dead letters of files of t, by key.
-func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]uint64, error) {
+// letters returns the revisions of the dead letters of files of t, by key, except those of messages that were published
+// after until.
+func (q *Queue) letters(ctx context.Context, t *Task, files []File, until time.Time) (map[string]uint64, error) {
 	kv := q.open.Load().failed
 	status, err := kv.Status(ctx)
 	if err != nil || status.Values() == 0 {
@@ -68,7 +81,7 @@ func (q *Queue) letters(ctx context.Context, t *Task, files []File) (map[string]
 			if errors.Is(err, jetstream.ErrKeyNotFound) {
 				return nil
 			}
-			if err != nil {
+			if err != nil || letterOf(e).Published.After(until) {
 				return err
 			}
 			mu.Lock()

@@ -17,14 +17,12 @@ func TestLaterLetterStays(t *testing.T) {
 	}
 	fail(again, "first")
 	fail(other, "first")
-	before, err := q.letters(ctx, task, task.Files)
+	before, err := q.letters(ctx, task, task.Files, forever)
 	if err != nil || len(before) != 2 {
 		t.Fatalf("letters %v, %v, want 2", before, err)
 	}
 	fail(again, "second")
-	if err := q.dropLetters(ctx, before); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, q.dropLetters(ctx, before))
 	left := map[string]string{}
 	if err := q.Failed(ctx, func(id string, l DeadLetter) error {
 		left[id] = l.Reason

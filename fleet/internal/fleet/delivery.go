@@ -57,20 +57,17 @@ func (d *delivery) run(worker context.Context) {
 	if err == nil && d.task.ID() != d.id {
 		err = errors.New("task: the subject does not match the files")
 	}
-	if err == nil {
-		err = d.w.q.verify(d.task)
-	}
 	log := d.w.log.With("task", d.id)
 	if err != nil {
 		log.Error("task cannot be read", "err", err)
 		d.settle(log, func(ctx context.Context) error {
-			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Failures: 1})
+			_, failed := d.w.q.putLetter(ctx, d.id, DeadLetter{Kind: "invalid", Reason: err.Error(), Failures: 1, Published: d.published})
 			return failed
 		})
 		return
 	}
 	log = log.With("destination", d.task.Name())
-	d.execution = &execution{w: d.w, task: d.task, first: d.first}
+	d.execution = &execution{w: d.w, task: d.task, refused: d.w.refuses(d.task), first: d.first}
 	if !d.w.enter(d) {
 		// This happens if JetStream was wiped and the task was submitted again.
 		log.Info("this worker has the task already")
@@ -89,10 +86,9 @@ func (d *delivery) run(worker context.Context) {
 		d.conclude(log, outcomes)
 	case <-hung:
 		// This worker keeps the slot and refuses the task until the read returns. Otherwise it would take it again.
-		select {
-		case <-d.execution.reader.returned:
-		case <-worker.Done():
-		}
+		d.w.hung.Add(1)
+		d.execution.awaitReads(worker)
+		d.w.hung.Add(-1)
 	}
 }
 
@@ -112,7 +108,7 @@ func (d *delivery) keepClaim(log *slog.Logger, hung chan<- struct{}) (stop func(
 			if !d.claim.renew(time.Now()) {
 				return
 			}
-			if path := d.execution.reader.check(d.execution, hungAfter*d.claim.wait); path != "" {
+			if path := d.execution.hung(hungAfter * d.claim.wait); path != "" {
 				log.Error("a read of the source does not return, and the task goes to another worker", "path", path)
 				d.end(errHung)
 				d.claim.expire()
@@ -245,18 +241,18 @@ func (d *delivery) retryLater(log *slog.Logger, t *tally) bool {
 	if err != nil {
 		log.Warn("record cannot be read", "err", err) // earlier failures then do not count
 	}
-	if r.State == stateDone && r.Published.Equal(d.published) {
+	if r.finishedSince(d.published) {
 		log.Warn("another worker has finished the task, and its failure does not count", "err", last.err)
 		if err := d.acknowledge(ctx); err != nil { // that of the other worker may be lost
 			log.Warn("task cannot be acknowledged", "err", err)
 		}
 		return true
 	}
-	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed, r.Submission = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0, d.task.Submission
-	r.Attempts = r.Attempts.after(failedDelivery{
+	r.Attempts = r.attemptsOf(d.published).after(failedDelivery{
 		committed: d.execution.committed.Load(), kind: kindOf(last.err), reason: last.err.Error(), worker: d.w.opts.Name,
 		failing: d.task.indices(t.failed),
 	})
+	r.State, r.Files, r.Bytes, r.Fingerprint, r.Skipped, r.Changed, r.Submission = stateQueued, len(d.task.Files), d.task.Bytes(), "", 0, 0, d.task.Submission
 	log.Warn("task failed", "failures", r.Attempts.Failures, "files", len(t.failed), "kind", r.Attempts.Kind, "err", last.err)
 	d.w.totals.failures.Add(1)
 	own := slices.ContainsFunc(t.failed, ofWorker)
@@ -292,6 +288,9 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		if err != nil {
 			return err
 		}
+		if before.Published.After(d.published) {
+			return nil // a later message of the task was finished meanwhile
+		}
 		if letters, err = d.putLetters(ctx, log, before.record, t.failed); err != nil {
 			return err
 		}
@@ -300,8 +299,8 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 		}
 		written, err := q.putRecord(ctx, d.id, record{
 			State: stateDone, Files: len(all.Files), Bytes: all.Bytes(), Skipped: t.skipped, Changed: t.changed,
-			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: digest(d.task.Settings), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
-			Published: d.published, Submission: d.task.Submission, Attempts: before.Attempts,
+			Fingerprint: fingerprint(d.task.Settings, t.finished), Settings: d.settings(t, before.record), Split: len(d.task.Files) > 1 && len(t.failed) > 0,
+			Published: d.published, Submission: d.task.Submission, Attempts: before.attemptsOf(d.published),
 		}, before.revision)
 		if err != nil {
 			return err
@@ -313,6 +312,17 @@ func (d *delivery) finish(ctx context.Context, log *slog.Logger, t tally) error 
 	d.w.totals.finished(len(t.finished), len(letters), t.bytes)
 	log.Info("task is finished", "files", len(t.finished), "skipped", t.skipped, "changed", t.changed, "failed", len(letters))
 	return nil
+}
+
+// settings returns the digest of the settings of the objects of the task, of which before is the record.
+func (d *delivery) settings(t tally, before record) string {
+	switch {
+	case len(t.failed) > 0 && len(t.finished)+len(t.elsewhere) == 0 && before.Settings != "":
+		return before.Settings // no object was made
+	case len(t.failed) > 0 && d.task.Replace:
+		return mixedSettings
+	}
+	return digest(d.task.Settings)
 }
 
 // putLetters writes a dead letter for each failed file, and returns their revisions by key. r is the
@@ -327,26 +337,29 @@ func (d *delivery) putLetters(ctx context.Context, log *slog.Logger, r record, f
 		log.Error("file failed", "path", o.file.Path, "object", o.file.Object, "kind", kindOf(o.err), "err", o.err)
 		writes.Go(func() error {
 			revision, err := d.w.q.putLetter(each, id, DeadLetter{
-				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.Attempts.Failures + 1,
+				Task: d.task.one(o.file), Kind: kindOf(o.err), Reason: o.err.Error(), Failures: r.attemptsOf(d.published).Failures + 1, Published: d.published,
 			})
 			mu.Lock()
 			defer mu.Unlock()
-			revisions[id] = revision
+			if revision > 0 {
+				revisions[id] = revision
+			}
 			return err
 		})
 	}
 	return revisions, writes.Wait()
 }
 
-// dropEarlier deletes the dead letters of files that are finished now, and the records of those
-// that were retried alone. r is the record of the task.
+// dropEarlier deletes the earlier dead letters of files that are finished now, and the records of those
+// that were retried alone. r is the record of the task. A dead letter of a later message stays: the file may
+// have changed, and be submitted again, after this worker has read it.
 func (d *delivery) dropEarlier(ctx context.Context, r record, finished []File) error {
 	if r.Split {
 		if err := d.w.q.dropRecords(ctx, d.task, finished); err != nil {
 			return err
 		}
 	}
-	letters, err := d.w.q.letters(ctx, d.task, finished)
+	letters, err := d.w.q.letters(ctx, d.task, finished, d.published)
 	if err != nil {
 		return err
 	}
@@ -356,6 +369,9 @@ func (d *delivery) dropEarlier(ctx context.Context, r record, finished []File) e
 // settleTimeout bounds the requests to NATS at the end of a delivery, and those of a beat.
 const settleTimeout = 10 * time.Second
 
+// fileTimeout is added for each file of a task: it may have a dead letter and a record, at a server that is far away.
+const fileTimeout = 50 * time.Millisecond
+
 // settling returns a context for the requests at the end of a delivery, even if it was canceled.
 func (d *delivery) settling() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(d.ctx), settleTimeout)
@@ -364,7 +380,11 @@ func (d *delivery) settling() (context.Context, context.CancelFunc) {
 // settle calls write and then acknowledges the message. If either fails, the task is delivered
 // again, and the next worker finds its files finished.
 func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
-	ctx, cancel := d.settling()
+	limit := settleTimeout
+	if d.task != nil {
+		limit += time.Duration(len(d.task.Files)) * fileTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), limit)
 	defer cancel()
 	if err := d.w.q.repeat(ctx, func() error { return write(ctx) }); err != nil {
 		log.Warn("record cannot be written", "err", err)
@@ -424,7 +444,7 @@ func (d *delivery) discard() {
 // cancel ends a task that was canceled. Its message is no longer in the queue.
 func (d *delivery) cancel(log *slog.Logger) {
 	log.Info("task is canceled")
-	if len(d.task.Files) == 1 {
+	if len(d.task.Files) == 1 && d.execution.refused == nil {
 		d.discard()
 	}
 	_ = d.msg.Term()

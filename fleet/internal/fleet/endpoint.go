@@ -14,9 +14,12 @@ var ErrEndpoint = errors.New("the endpoint is not that of the fleet")
 // kindEndpoint is the class of ErrEndpoint of a file.
 const kindEndpoint = "endpoint"
 
-// refuses returns an error if t was submitted to another endpoint than that of the worker, or to a bucket to which the
-// worker must not upload.
+// refuses returns an error if t is not signed with a key that the worker accepts, or was submitted to another endpoint than
+// that of the worker, or to a bucket to which the worker must not upload.
 func (w *Worker) refuses(t *Task) error {
+	if err := w.q.verify(t); err != nil {
+		return err
+	}
 	own := w.uploaders.large.Endpoint()
 	switch {
 	case len(w.opts.Buckets) > 0 && !slices.Contains(w.opts.Buckets, t.Settings.Bucket):

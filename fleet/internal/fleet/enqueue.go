@@ -12,7 +12,7 @@ import (
 // enqueue adds a task to the queue. If the task is in the queue already, added is
 // false, and changed is the number of its files that differ from those in the queue.
 // It writes the record of the task after the message. If it dies in between, the
-// worker writes the record. before is the record of the task.
+// worker or the next submit writes the record. before is the record of the task.
 func (q *Queue) enqueue(ctx context.Context, t *Task, before stored) (added bool, changed int, err error) {
 	for {
 		err = q.publish(ctx, t)
@@ -26,7 +26,8 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, before stored) (added bool
 		}
 		queued, err := q.open.Load().stream.GetLastMsgForSubject(ctx, q.subject(t.ID()))
 		if err == nil {
-			if before.State == "" {
+			if before.State == "" || before.State == stateDone && !before.finishedSince(queued.Time) {
+				// A submit has died, or not got the reply of the server, before it could write the record.
 				_, err = q.putRecord(ctx, t.ID(), queuedRecord(t, before.record), before.revision)
 			}
 			return false, t.changed(queued.Data), err

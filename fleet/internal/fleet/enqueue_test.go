@@ -47,9 +47,7 @@ func TestPublishTwice(t *testing.T) {
 		"the message arrived and is finished": {task, true, nil},
 	} {
 		purge := func() {
-			if err := q.open.Load().stream.Purge(ctx); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, q.open.Load().stream.Purge(ctx))
 		}
 		purge()
 		lossy := &unacknowledged{JetStream: real, before: func() {

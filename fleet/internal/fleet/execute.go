@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,9 +8,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -30,6 +29,8 @@ type execution struct {
 	w    *Worker
 	task *Task
 
+	refused error // see Worker.refuses
+
 	// first is true for the first delivery of a task. In a later one, files may be finished:
 	// their destinations are looked up before they are sent.
 	first bool
@@ -39,8 +40,7 @@ type execution struct {
 
 	replaced bool // objects have another generation than when they were submitted
 
-	reader   reader
-	finished sync.Map // of files that were tried, by object
+	reads sourcefile.Reads // of the files
 }
 
 // skip returns which objects are left as they are. If the task replaces objects, those of another generation are
@@ -55,11 +55,15 @@ func (x *execution) skip() upload.Skip {
 // run uploads the files of the task, and returns an outcome for each file, except for those that
 // were not tried before ctx ended.
 func (x *execution) run(ctx context.Context) []outcome {
+	ctx = sourcefile.WithReads(ctx, &x.reads)
 	var todo []File
 	var all []outcome
-	refused, limits := x.w.refuses(x.task), x.w.limits()
 	for _, f := range x.task.Files {
-		if err := cmp.Or(refused, limits(f.Path)); err != nil {
+		err := x.refused
+		if err == nil {
+			err = x.limits(f.Path)
+		}
+		if err != nil {
 			all = append(all, outcome{file: f, err: err})
 		} else {
 			todo = append(todo, f)
@@ -104,8 +108,6 @@ func (x *execution) pass(ctx context.Context, files []File, pass int) (done []ou
 				x.committed.Add(f.Size)
 			}
 		}
-		x.finished.Store(f.Object, true)
-		x.reader.moved.Add(1)
 		done = append(done, outcome{file: f, skipped: res.Skipped != upload.SkipNothing, changed: changed, err: err})
 	}
 	return done, again
@@ -137,7 +139,7 @@ func (x *execution) single(ctx context.Context, files []File, pass int) iter.Seq
 	f := files[0]
 	call := upload.CallOptions{Observer: x.observe, Skip: x.skip(), SourceName: f.Path, Accept: x.accept(files)}
 	if x.w.opts.TrustTimes {
-		call.SourceVersion = sourceVersion(f.Path)
+		call.SourceVersion = x.sourceVersion(f.Path)
 	}
 	return func(yield func(*upload.Result, error) bool) {
 		u, err := u.With(call)
@@ -201,7 +203,6 @@ func (x *execution) spec(f File) upload.Spec {
 // observe records the progress of a task with one file.
 func (x *execution) observe(e upload.Event) {
 	x.w.observe(e)
-	x.reader.moved.Add(1)
 	if e.Kind != upload.LeaseHeld {
 		x.committed.Store(e.Committed)
 		x.sent.Store(e.Arrived)
@@ -221,7 +222,8 @@ func commonPrefix(files []File) string {
 // sourceVersion identifies the content of a file by its size and modification time
 // only, because its inode and change time may differ between machines. If the file
 // does not exist, it returns "", and the upload reports the error.
-func sourceVersion(path string) string {
+func (x *execution) sourceVersion(path string) string {
+	defer x.reads.Begin(path)()
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""

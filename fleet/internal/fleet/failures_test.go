@@ -40,10 +40,7 @@ func (w *world) letters(q *fleet.Queue) map[string]string {
 // status reads the status of the fleet.
 func (w *world) status(q *fleet.Queue) *fleet.Status {
 	w.t.Helper()
-	s, err := q.Status(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := must(q.Status(w.t.Context()))
 	return s
 }
 
@@ -64,13 +61,9 @@ func TestDeadLetters(t *testing.T) {
 	w.submit(q)
 	broken := filepath.Join(w.tree, "small/3")
 	for _, path := range []string{filepath.Join(w.tree, "small/gone"), broken} {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(path))
 	}
-	if err := os.Mkdir(broken, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Mkdir(broken, 0o700))
 	two := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	w.run(t.Context(), w.worker(q, "a", two))
 	want := map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"}
@@ -82,9 +75,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.gcs.ClearFaults()
 	w.write("small/gone", 10, 3)
-	if err := os.Remove(broken); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(broken))
 	w.write("small/3", 1003, 3)
 	if n, err := q.RetryFailed(t.Context()); n != 3 || err != nil {
 		t.Errorf("retry: %d, %v", n, err)
@@ -132,10 +123,7 @@ func TestReplaced(t *testing.T) {
 	}
 	w.run(t.Context(), w.worker(q, "b", nil))
 	for _, name := range []string{"a", "b"} {
-		data, err := os.ReadFile(filepath.Join(w.tree, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(os.ReadFile(filepath.Join(w.tree, name)))
 		if got, err := w.gcs.ReadObject(bucket, "tree/"+name); !slices.Equal(got, data) {
 			t.Errorf("%s is not the file that was submitted again: %v", name, err)
 		}
@@ -161,18 +149,14 @@ func TestOutage(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
-	if err := w.gcs.AddFaults(down); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.gcs.AddFaults(down))
 	var workers sync.WaitGroup
 	w.gcs.ClearFaults() // the state bucket is read once when a worker starts
 	four := []*fleet.Worker{}
 	for i := range 4 {
 		four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }))
 	}
-	if err := w.gcs.AddFaults(down); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.gcs.AddFaults(down))
 	time.AfterFunc(6*time.Second, w.gcs.ClearFaults)
 	for _, worker := range four {
 		workers.Go(func() { w.run(t.Context(), worker) })
@@ -196,9 +180,7 @@ func TestOutageOfWrites(t *testing.T) {
 	w.write("other", 9<<20, 2)
 	q := w.queue()
 	w.submit(q)
-	if err := w.gcs.AddFaults(failing(faults.OpInsert, ""), failing(faults.OpPut, "")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.gcs.AddFaults(failing(faults.OpInsert, ""), failing(faults.OpPut, "")))
 	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
 	v := w.start("a", func(o *fleet.WorkerOptions) { o.MaxFailures = 2 })
 	<-v.done
@@ -241,18 +223,14 @@ func TestDrain(t *testing.T) {
 	w.write("a", 1000, 1)
 	q := w.queue()
 	w.submit(q)
-	if err := q.SetDrain(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, q.SetDrain(t.Context(), true))
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
 	defer stop()
 	w.run(ctx, w.worker(q, "a", nil))
 	if s := w.status(q); s.Tasks != 1 || !s.Draining {
 		t.Errorf("status of a fleet that drains: %+v", s)
 	}
-	if err := q.SetDrain(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, q.SetDrain(t.Context(), false))
 	w.run(t.Context(), w.worker(q, "b", nil))
 	w.check()
 }

@@ -18,14 +18,9 @@ func TestForget(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	info, err := os.Stat(filepath.Join(w.tree, "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(os.Stat(filepath.Join(w.tree, "b")))
 	for _, name := range []string{"a", "b"} {
-		if err := os.Remove(filepath.Join(w.tree, name)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(filepath.Join(w.tree, name)))
 	}
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	keys := map[string]string{}
@@ -50,9 +45,7 @@ func TestForget(t *testing.T) {
 		}
 	}
 	w.write("b", 1000, 1)
-	if err := os.Chtimes(filepath.Join(w.tree, "b"), info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chtimes(filepath.Join(w.tree, "b"), info.ModTime(), info.ModTime()))
 	if added, err := q.Retry(t.Context(), keys["tree/b"]); err != nil || !added {
 		t.Errorf("retry: added %t, %v", added, err)
 	}

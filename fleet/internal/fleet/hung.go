@@ -1,11 +1,9 @@
 package fleet
 
 import (
+	"context"
 	"errors"
-	"sync/atomic"
 	"time"
-
-	"gcsup/chunk"
 )
 
 // errHung is the cause of the end of a task whose files cannot be read, and do not fail either.
@@ -14,48 +12,21 @@ var errHung = errors.New("a read of the source does not return")
 // hungAfter is the number of ack waits after which a read is given up.
 const hungAfter = 3
 
-// reading is a read of a file of a task. While the task makes no progress, the worker reads its files a second time: an
-// upload may wait for many reasons, and a read only for the file.
-type reading struct {
-	path  string
-	since time.Time
-}
-
-// reader reads the files of a task that makes no progress.
-type reader struct {
-	moved    atomic.Int64 // events and finished files of the task
-	seen     int64        // moved at the last call of check
-	busy     atomic.Bool
-	current  atomic.Pointer[reading]
-	returned chan struct{} // closed when all reads have returned that the last call of check began
-}
-
-// check begins to read the unfinished files of x if the task has made no progress since the last call. It returns the
-// path of a file whose read has not returned for limit, or "".
-func (r *reader) check(x *execution, limit time.Duration) string {
-	if now := r.current.Load(); now != nil && time.Since(now.since) >= limit {
-		return now.path
-	}
-	moved := r.moved.Load()
-	idle := moved == r.seen
-	if r.seen = moved; idle && r.busy.CompareAndSwap(false, true) {
-		returned := make(chan struct{})
-		r.returned = returned
-		go func() {
-			defer close(returned)
-			defer r.busy.Store(false)
-			for _, f := range x.task.Files {
-				if _, finished := x.finished.Load(f.Object); finished {
-					continue
-				}
-				r.current.Store(&reading{f.Path, time.Now()})
-				if src, err := chunk.Open(f.Path); err == nil { // the upload reports errors
-					_, _ = src.ReadAt(make([]byte, 1), min(x.sent.Load(), max(src.Size()-1, 0)))
-					_ = src.Close()
-				}
-			}
-			r.current.Store(nil)
-		}()
+// hung returns the path of a file of which a read has not returned for limit, or "". Other waits of an upload do not count,
+// such as those for the service.
+func (x *execution) hung(limit time.Duration) string {
+	if path, since := x.reads.Oldest(); path != "" && time.Since(since) >= limit {
+		return path
 	}
 	return ""
+}
+
+// awaitReads waits until all reads have returned, or ctx is done.
+func (x *execution) awaitReads(ctx context.Context) {
+	for ctx.Err() == nil {
+		if path, _ := x.reads.Oldest(); path == "" {
+			return
+		}
+		pause(ctx, time.Second)
+	}
 }

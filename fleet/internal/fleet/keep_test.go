@@ -19,9 +19,7 @@ func TestKeep(t *testing.T) {
 	q := must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{Keep: time.Second}))
 	run := func(made int) {
 		t.Helper()
-		if err := w.worker(q, "a", nil).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, w.worker(q, "a", nil).Run(t.Context()))
 		for _, name := range []string{"tree/a", "tree/large"} {
 			if got := w.made(name); got != made {
 				t.Errorf("%s was made %d times, want %d", name, got, made)

@@ -21,42 +21,69 @@ const kindLimits = "limits"
 // ErrRoot means that a directory of WorkerOptions.Roots is missing, empty or cannot be read.
 var ErrRoot = errors.New("the files of this worker are not there")
 
-// checkRoots returns an error that wraps ErrRoot unless each root is a directory with files.
+// checkRoots resolves the links of the roots. It returns an error that wraps ErrRoot unless each root is a directory with
+// files.
 func (w *Worker) checkRoots() error {
-	for _, root := range w.opts.Roots {
-		f, err := os.Open(root)
+	resolved := make([]string, len(w.opts.Roots))
+	for i, root := range w.opts.Roots {
+		var err error
+		if resolved[i], err = resolve(root, min(w.q.AckWait(), rootTimeout)); err != nil {
+			return fmt.Errorf("%w: --root %s: %v", ErrRoot, root, err)
+		}
+	}
+	w.roots.Store(&resolved)
+	return nil
+}
+
+// rootTimeout is how long checkRoots waits for a root, at most.
+const rootTimeout = 30 * time.Second
+
+// resolve returns the path of a root without links. It fails if the root has no files, or does not answer for limit, as on a
+// server that has died.
+func resolve(root string, limit time.Duration) (string, error) {
+	type answer struct {
+		path string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		path, err := filepath.EvalSymlinks(root)
+		var f *os.File
+		if err == nil {
+			f, err = os.Open(path)
+		}
 		if err == nil {
 			_, err = f.Readdirnames(1) // io.EOF: it is empty
 			_ = f.Close()
 		}
-		if err != nil {
-			return fmt.Errorf("%w: --root %s: %v", ErrRoot, root, err)
-		}
+		answers <- answer{path, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.path, a.err
+	case <-time.After(limit):
+		return "", fmt.Errorf("it has not answered for %v", limit)
 	}
-	return nil
 }
 
-// limits returns a function that returns an error for a file that this worker must not read: the file to which the path
-// leads must be in a root. A link to it may be anywhere.
-func (w *Worker) limits() func(path string) error {
-	var resolved []string
-	for _, root := range w.opts.Roots {
-		if root, err := filepath.EvalSymlinks(root); err == nil {
-			resolved = append(resolved, root)
-		}
-	}
-	return func(path string) error {
-		roots, file := resolved, path
-		if to, err := filepath.EvalSymlinks(path); err == nil {
-			file = to
-		} else {
-			roots = w.opts.Roots // the upload reports the error
-		}
-		if len(w.opts.Roots) > 0 && !below(roots, file) {
-			return fmt.Errorf("%s: %w: it is in no --root", path, ErrLimits)
-		}
+// limits returns an error for a file that this worker must not read: the file to which the path leads must be in a root. A
+// link to it may be anywhere.
+func (x *execution) limits(path string) error {
+	given := x.w.opts.Roots
+	if len(given) == 0 {
 		return nil
 	}
+	defer x.reads.Begin(path)()
+	roots, file := *x.w.roots.Load(), path
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		file = to
+	} else {
+		roots = given // the upload reports the error
+	}
+	if !below(roots, file) {
+		return fmt.Errorf("%s: %w: it is in no --root", path, ErrLimits)
+	}
+	return nil
 }
 
 // below reports whether a path is below one of the roots.

@@ -20,9 +20,7 @@ func TestOtherMount(t *testing.T) {
 	w.tree = filepath.Join(t.TempDir(), "data")
 	mount := func(dir string) {
 		_ = os.Remove(w.tree)
-		if err := os.Symlink(dir, w.tree); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Symlink(dir, w.tree))
 	}
 	mount(first)
 	q := w.queue()

@@ -1,8 +1,15 @@
 package fleet_test
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
@@ -48,9 +55,7 @@ func TestOtherSettings(t *testing.T) {
 		if made++; made == 3 {
 			// The reply to the first request with data is lost: the object is not made a second time.
 			lost := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}}
-			if err := w.gcs.AddFaults(lost); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, w.gcs.AddFaults(lost))
 		}
 		if err := w.worker(q, "next", nil).Run(t.Context()); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
@@ -67,4 +72,52 @@ func TestOtherSettings(t *testing.T) {
 	if o, _ := w.gcs.Object(bucket, "tree/large"); o.CacheControl != "no-store" || o.ContentType != "text/csv" || o.Metadata["a"] != "b" || !o.TemporaryHold {
 		t.Errorf("the settings of the object are %+v", o)
 	}
+}
+
+// TestOtherSettingsAfterFailure submits a finished tree with other settings. A file fails, or the submit is interrupted when
+// the records of tasks have expired. Then it is submitted again. Its object still gets the settings.
+func TestOtherSettingsAfterFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	w.write("b", 1000, 2)
+	q := w.queue()
+	var s fleet.Submission
+	submit := func(ctx context.Context, cacheControl string, change func()) error {
+		s = w.submission("tree/")
+		s.Settings.CacheControl = cacheControl
+		change()
+		_, err := fleet.Submit(ctx, q, s)
+		return err
+	}
+	finish := func(cacheControl string) {
+		t.Helper()
+		noErr(t, submit(t.Context(), cacheControl, func() {}))
+		noErr(t, w.worker(q, "next", nil).Run(t.Context()))
+		for _, name := range []string{"tree/a", "tree/b"} {
+			if o, _ := w.gcs.Object(bucket, name); o.CacheControl != cacheControl {
+				t.Errorf("%s has the cache control %q, want %q", name, o.CacheControl, cacheControl)
+			}
+		}
+	}
+	finish("first")
+	for failed, missing := range map[string]string{"one failed": "a", "all failed": ""} {
+		path := filepath.Join(w.tree, missing)
+		noErr(t, submit(t.Context(), failed, func() {}))
+		noErr(t, os.Rename(path, path+".away"))
+		w.run(t.Context(), w.worker(q, "next", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
+		noErr(t, os.Rename(path+".away", path))
+		finish(failed)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := submit(ctx, "interrupted", func() { s.Jobs = func(func(upload.Job) bool) { cancel() } }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want that the submit was interrupted", err)
+	}
+	records := must(must(jetstream.New(w.connect())).KeyValue(t.Context(), "gcsup-default-records"))
+	for _, key := range must(records.Keys(t.Context())) {
+		if !strings.HasPrefix(key, "submission-") {
+			noErr(t, records.Purge(t.Context(), key))
+		}
+	}
+	finish("interrupted")
 }

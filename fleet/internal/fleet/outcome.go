@@ -31,7 +31,7 @@ func judge(err error, proven, ended bool) verdict {
 		return handedOver
 	case errors.Is(err, state.ErrInUse):
 		return inUse
-	case errors.Is(err, session.ErrPrecondition), errors.Is(err, session.ErrInvalid), errors.Is(err, session.ErrSourceChanged):
+	case errors.Is(err, session.ErrPrecondition), errors.Is(err, session.ErrInvalid):
 		return hopeless
 	case errors.Is(err, session.ErrRetriesExhausted) && !proven:
 		return unreached
@@ -48,6 +48,8 @@ func kindOf(err error) string {
 		return kindEndpoint
 	case errors.Is(err, ErrLimits):
 		return kindLimits
+	case errors.Is(err, ErrSignature):
+		return kindSignature
 	}
 	return errkind.Of(err)
 }
@@ -55,7 +57,7 @@ func kindOf(err error) string {
 // ownKinds are the kinds of errors whose reason may be the worker: its machine, its mounts, its
 // credentials or its options.
 var ownKinds = map[string]bool{
-	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, kindEndpoint: true, kindLimits: true, "permission": true, "credentials": true, "not_found": true,
+	errkind.LocalIO: true, errkind.NoInput: true, kindStale: true, kindEndpoint: true, kindLimits: true, kindSignature: true, "source_changed": true, "permission": true, "credentials": true, "not_found": true,
 	"uri_mismatch": true, "state_key": true, "insecure_permissions": true,
 }
 

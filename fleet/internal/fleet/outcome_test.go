@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 		{&session.Error{Kind: session.ErrCredentials, Err: context.DeadlineExceeded}, false, failed},
 		{&session.Error{Kind: session.ErrPrecondition}, true, hopeless},
 		{&session.Error{Kind: session.ErrInvalid}, true, hopeless},
-		{session.ErrSourceChanged, true, hopeless},
+		{session.ErrSourceChanged, true, failed}, // another worker may have a file that no program writes to
 		{fmt.Errorf("%w: %w", upload.ErrNotTried, session.ErrNotFound), true, failed},
 		{&fs.PathError{Err: fs.ErrNotExist}, false, failed}, // the volume may be missing on this machine only
 		{errors.New("disk"), true, failed},
@@ -143,7 +143,7 @@ func TestSum(t *testing.T) {
 	ok := outcome{file: File{Size: 5}}
 	skipped := outcome{file: File{Size: 5}, skipped: true}
 	bad := outcome{err: errors.New("disk")}
-	changed := outcome{err: session.ErrSourceChanged}
+	changed := outcome{err: &session.Error{Kind: session.ErrPrecondition}}
 	stopped := outcome{err: context.Canceled}
 	busy := outcome{err: &state.HeldError{}}
 	for name, c := range map[string]struct {

@@ -1,8 +1,10 @@
 package fleet_test
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -35,25 +37,39 @@ func (f forbidden) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestWorkerWithoutPermissionAlone starts a worker that has no permission before the others, as after a power failure. It fails
-// more often than is allowed, and the file becomes no dead letter: the next worker uploads it.
-func TestWorkerWithoutPermissionAlone(t *testing.T) {
+// TestBadWorkerAlone starts a worker that has no permission, or other keys than that of the submitter, before the others, as
+// after a power failure. It fails more often than is allowed, and the file becomes no dead letter: the next worker uploads it.
+func TestBadWorkerAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	q := w.queue()
-	w.submit(q)
-	hc := *w.gcs.Client()
-	hc.Transport = forbidden{hc.Transport}
-	twice := func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 2, time.Minute }
-	bad := w.startWith("bad", &hc, twice)
-	w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
-	bad.kill()
-	w.run(t.Context(), w.worker(q, "good", twice))
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters: %v", got)
+	key, public := keyOf(1)
+	_, others := keyOf(2)
+	for name, c := range map[string]struct {
+		keys      []ed25519.PublicKey
+		transport func(http.RoundTripper) http.RoundTripper
+	}{
+		"permission": {public, func(base http.RoundTripper) http.RoundTripper { return forbidden{base} }},
+		"signature":  {others, func(base http.RoundTripper) http.RoundTripper { return base }},
+	} {
+		w := newWorld(t, nil)
+		w.write("a", 1000, 1)
+		q := must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{AckWait: w.ackWait, SignKey: key, VerifyKeys: public}))
+		w.submit(q)
+		hc := *w.gcs.Client()
+		hc.Transport = c.transport(hc.Transport)
+		twice := func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 2, time.Minute }
+		bad := w.workerOf(must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{VerifyKeys: c.keys})), &hc, "bad", twice)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- bad.Run(ctx) }()
+		w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
+		stop()
+		noErr(t, <-ended)
+		w.run(t.Context(), w.worker(q, "good", twice))
+		if got := w.letters(q); len(got) != 0 {
+			t.Errorf("%s: dead letters: %v", name, got)
+		}
+		w.check()
 	}
-	w.check()
 }
 
 // TestGroupAtWorkerWithoutPermission uploads a group with a missing file, and then delivers it to a worker that has no
@@ -67,9 +83,7 @@ func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	if err := os.Remove(filepath.Join(w.tree, "3")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "3")))
 	twice := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	good := w.start("good", twice)
 	w.await("tried", func() bool { return w.status(q).Retried > 0 })
@@ -97,14 +111,10 @@ func TestEmptyMount(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	away := w.tree + ".away"
-	if err := os.Rename(w.tree, away); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(w.tree, away))
 	v := w.start("only", func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 1, time.Minute })
 	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
-	if err := os.Rename(away, w.tree); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Rename(away, w.tree))
 	<-v.done
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters: %v", got)
@@ -121,14 +131,10 @@ func TestBadTasks(t *testing.T) {
 	q := w.queue()
 	for i := range bad {
 		w.write(fmt.Sprintf("bad/%04d", i), 0, 0)
-		if err := os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20))
 	}
 	w.submit(q)
-	if err := os.RemoveAll(filepath.Join(w.tree, "bad")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(w.tree, "bad")))
 	w.write("good", 1000, 1)
 	w.submit(q)
 	var workers []*victim
@@ -155,14 +161,8 @@ func TestWrongKey(t *testing.T) {
 	q := w.queue()
 	w.worker(q, "first", nil)
 	w.worker(q, "second", nil)
-	block, err := aes.NewCipher([]byte("another key of 32 bytes, not zer"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := must(aes.NewCipher([]byte("another key of 32 bytes, not zer")))
+	other := must(cipher.NewGCM(block))
 	for name, change := range map[string]func(*fleet.WorkerOptions){
 		"another key": func(o *fleet.WorkerOptions) { o.AEAD = other },
 		"no key":      func(o *fleet.WorkerOptions) { o.AEAD, o.Unsealed = nil, true },

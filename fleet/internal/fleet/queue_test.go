@@ -19,14 +19,8 @@ func TestLateAcknowledgment(t *testing.T) {
 	take := func() jetstream.Msg {
 		t.Helper()
 		w.submit(w.queue())
-		js, err := jetstream.New(w.connect())
-		if err != nil {
-			t.Fatal(err)
-		}
-		stream, err := js.Stream(t.Context(), "gcsup-default")
-		if err != nil {
-			t.Fatal(err)
-		}
+		js := must(jetstream.New(w.connect()))
+		stream := must(js.Stream(t.Context(), "gcsup-default"))
 		var names []string
 		for name := range stream.ConsumerNames(t.Context()).Name() {
 			names = append(names, name)
@@ -34,14 +28,8 @@ func TestLateAcknowledgment(t *testing.T) {
 		if len(names) != 1 {
 			t.Fatalf("the stream has the consumers %q, want one", names)
 		}
-		consumer, err := stream.Consumer(t.Context(), names[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		msg, err := consumer.Next(jetstream.FetchMaxWait(5 * time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		consumer := must(stream.Consumer(t.Context(), names[0]))
+		msg := must(consumer.Next(jetstream.FetchMaxWait(5 * time.Second)))
 		return msg
 	}
 	late := take()
@@ -50,10 +38,7 @@ func TestLateAcknowledgment(t *testing.T) {
 	if err := late.DoubleAck(t.Context()); err == nil {
 		t.Error("the acknowledgment of a deleted task succeeds")
 	}
-	s, err := w.queue().Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(w.queue().Status(t.Context()))
 	if s.Tasks != 1 {
 		t.Errorf("%d tasks are in the queue, want the one that was submitted last", s.Tasks)
 	}

@@ -12,12 +12,8 @@ func TestFleetRate(t *testing.T) {
 	w := newWorld(t, nil)
 	q := w.queue()
 	const limit = 4 << 20
-	if err := q.SetRate(t.Context(), limit); err != nil {
-		t.Fatal(err)
-	}
-	if err := q.SetDrain(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, q.SetRate(t.Context(), limit))
+	noErr(t, q.SetDrain(t.Context(), true))
 	w.fill("a", 12)
 	w.submit(q)
 	// The workers read each other's conditions before they begin.

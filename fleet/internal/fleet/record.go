@@ -29,7 +29,7 @@ type record struct {
 	// files of the task failed, it differs from the fingerprint of every submit.
 	Fingerprint string `json:"fingerprint,omitempty"`
 
-	// Settings is the digest of the settings with which the task was finished last.
+	// Settings is the digest of the settings with which the task was finished last, or mixedSettings.
 	Settings string `json:"settings,omitempty"`
 
 	// Split means that some files of a group became dead letters. If they are retried, they
@@ -44,6 +44,24 @@ type record struct {
 
 	Attempts attempts `json:"attempts,omitzero"`
 }
+
+// finishedSince reports whether a message was finished, or a later one of the same task.
+func (r record) finishedSince(published time.Time) bool {
+	return r.State == stateDone && !r.Published.Before(published)
+}
+
+// attemptsOf returns the failed deliveries of a message that has not been finished. Those of an earlier one do not count:
+// a file that it finished may have changed.
+func (r record) attemptsOf(published time.Time) attempts {
+	if r.State == stateDone && r.Published.Before(published) {
+		return attempts{}
+	}
+	return r.Attempts
+}
+
+// mixedSettings means that some objects of a task may have other settings than the rest, because their files failed when
+// the settings changed.
+const mixedSettings = "mixed"
 
 // queuedRecord returns the record of a task that was added to the queue. before is its record
 // until then.

@@ -31,9 +31,7 @@ func TestRedeliveredGroup(t *testing.T) {
 	w.onRequest.Store(&hook)
 	w.run(ctx, w.worker(q, "a", func(o *fleet.WorkerOptions) { o.UntilEmpty = false }))
 	before := inserts.Load()
-	if err := fleet.Redeliver(t.Context(), w.connect()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, fleet.Redeliver(t.Context(), w.connect()))
 	w.run(t.Context(), w.worker(w.queue(), "b", nil))
 	if again := inserts.Load() - before; again > files-sent {
 		t.Errorf("%d files were sent by the second worker, want at most %d", again, files-sent)

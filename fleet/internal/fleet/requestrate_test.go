@@ -18,9 +18,7 @@ import (
 func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during func(q *fleet.Queue, done <-chan struct{})) (inserts []fakegcs.Request) {
 	w.t.Helper()
 	q := w.queue()
-	if err := q.SetDrain(w.t.Context(), true); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, q.SetDrain(w.t.Context(), true))
 	for i := range files {
 		w.write(fmt.Sprint(i), 1, uint64(i))
 	}
@@ -45,16 +43,11 @@ func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during fu
 		running.Go(func() { w.run(w.t.Context(), worker) })
 	}
 	for known := 0; known < len(rates); pause(w.t.Context(), 50*time.Millisecond) {
-		s, err := q.Status(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		s := must(q.Status(w.t.Context()))
 		known = len(s.Workers)
 	}
 	pause(w.t.Context(), 2500*time.Millisecond) // until each has read the conditions of the others
-	if err := q.SetDrain(w.t.Context(), false); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, q.SetDrain(w.t.Context(), false))
 	done := make(chan struct{})
 	go func() {
 		running.Wait()
@@ -73,10 +66,7 @@ func TestFleetRequestRate(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{BucketRate: rate})
 	inserts := w.flood(150, 6, new([3]upload.RequestRates), func(q *fleet.Queue, done <-chan struct{}) {
 		for paced := 0; paced == 0; pause(t.Context(), 100*time.Millisecond) {
-			s, err := q.Status(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must(q.Status(t.Context()))
 			paced = 0
 			for _, worker := range s.Workers {
 				if worker.RequestRates[bucket] > 0 {

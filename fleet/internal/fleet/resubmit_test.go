@@ -3,8 +3,11 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,9 +54,7 @@ func TestOtherFileOfSameSizeAndTime(t *testing.T) {
 	for seed := range uint64(2) {
 		w.tree = t.TempDir()
 		w.write("a", 1000, seed)
-		if err := os.Chtimes(filepath.Join(w.tree, "a"), released, released); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Chtimes(filepath.Join(w.tree, "a"), released, released))
 		q := w.queue()
 		w.submit(q)
 		w.run(t.Context(), w.worker(q, "a", nil))
@@ -86,6 +87,63 @@ func TestSubmitChangedFile(t *testing.T) {
 		t.Errorf("dead letters after the file was submitted again: %v", got)
 	}
 	w.check()
+}
+
+// beforeInsert is a transport that calls a function before each request that makes an object of the tree.
+type beforeInsert struct {
+	base http.RoundTripper
+	call func(object string)
+}
+
+func (b beforeInsert) RoundTrip(req *http.Request) (*http.Response, error) {
+	if name := req.URL.Query().Get("name"); req.Method == http.MethodPost && strings.HasPrefix(name, "tree/") {
+		b.call(name)
+	}
+	return b.base.RoundTrip(req)
+}
+
+// TestSubmitWhileOlderTaskIsSent changes a file that a worker has read, and submits the tree again with one more file, so
+// that both tasks have the file. The later one fails, because the object is that of the earlier one. When the earlier one is
+// finished, the dead letter of the later one stays.
+func TestSubmitWhileOlderTaskIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("a", 1000, 1)
+	w.write("b", 1000, 2)
+	q := w.queue()
+	w.submit(q)
+	changed := sync.OnceFunc(func() {
+		w.write("a", 1001, 3)
+		w.write("c", 1000, 4)
+		w.submit(q)
+	})
+	failed := sync.OnceFunc(func() {
+		w.await("made", func() bool { return w.made("tree/a") > 0 })
+		w.start("second", nil)
+		w.await("failed", func() bool { return len(w.letters(q)) > 0 })
+	})
+	hc := *w.gcs.Client()
+	hc.Transport = beforeInsert{hc.Transport, func(object string) {
+		switch object {
+		case "tree/a":
+			changed()
+		case "tree/b":
+			failed()
+		}
+	}}
+	if err := w.workerOf(q, &hc, "first", func(o *fleet.WorkerOptions) { o.Jobs = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
+		t.Errorf("the worker ends with %v, want ErrFilesFailed", err)
+	}
+	if got := w.letters(q); len(got) != 1 || got["tree/a"] != "precondition" {
+		t.Errorf("dead letters %v, want that of the changed file", got)
+	}
+	w.submit(q)
+	if err := w.worker(q, "third", nil).Run(t.Context()); err != nil {
+		t.Errorf("after another submit: %v", err)
+	}
+	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 3)) {
+		t.Errorf("the object is not the changed file: %v", err)
+	}
 }
 
 // TestStaleCopy changes files after their submit. A worker uploads them only with AcceptChanged, and the
@@ -144,11 +202,15 @@ func TestSubmitWhileFileChanges(t *testing.T) {
 		}
 	}
 	w.onRequest.Store(&hook)
-	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }))
+	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+		t.Errorf("the worker ends with %v, want ErrUnknownTotal, because the changed file is not in the queue", err)
+	}
 	if got := w.submit(q); got.Files != 3 {
 		t.Errorf("submit of a changed file: %+v", got)
 	}
-	w.run(t.Context(), w.worker(q, "b", nil))
+	if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 2)) {
 		t.Errorf("the object is not the changed file: %v", err)
 	}
@@ -161,10 +223,7 @@ func TestSubmitToMissingBucket(t *testing.T) {
 	missing := faults.Action{Effect: faults.EffectStatus, Status: 404}
 	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Bucket: bucket}, Times: -1, Do: missing}}})
 	w.write("a", 1000, 1)
-	tree, err := tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must(tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true}))
 	q := w.queue()
 	done, err := fleet.Submit(t.Context(), q, fleet.Submission{
 		Jobs: tree.Walk(t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Uploader: w.uploader(),
@@ -172,7 +231,7 @@ func TestSubmitToMissingBucket(t *testing.T) {
 	if !errors.Is(err, session.ErrNotFound) || done.Files != 0 {
 		t.Errorf("submit: %+v, %v, want ErrNotFound", done, err)
 	}
-	if s := w.status(q); s.Tasks != 0 {
-		t.Errorf("%d tasks are in the queue", s.Tasks)
+	if err := q.Settled(t.Context(), nil); !errors.Is(err, fleet.ErrUnknownTotal) || !strings.Contains(err.Error(), "the queue is new") {
+		t.Errorf("the queue is settled: %v, want that nothing was submitted", err)
 	}
 }

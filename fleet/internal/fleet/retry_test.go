@@ -18,9 +18,7 @@ func TestRetryDamaged(t *testing.T) {
 	w.write("a", 1000, 1)
 	q := w.queue()
 	w.submit(q)
-	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	for range 2 {
@@ -45,9 +43,7 @@ func TestMeasure(t *testing.T) {
 	w.write("gone", 2<<20, 2)
 	q := w.queue()
 	w.submit(q)
-	if err := os.Remove(filepath.Join(w.tree, "gone")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "gone")))
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	v := w.start("a", func(o *fleet.WorkerOptions) { o.MissingFor = time.Hour })
 	measured := func(letters uint64) func() bool {

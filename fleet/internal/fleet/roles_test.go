@@ -68,10 +68,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal("the server is not ready")
 	}
 	as := func(name string) *fleet.Queue {
-		nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(name, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := must(nats.Connect("", nats.InProcessServer(s), nats.UserInfo(name, name)))
 		t.Cleanup(nc.Close)
 		return must(fleet.OpenQueue(t.Context(), nc, fleet.QueueOptions{MustExist: name != "admin"}))
 	}

@@ -38,9 +38,7 @@ func TestUntilEmptyFailed(t *testing.T) {
 	w.write("b", 1000, 1)
 	q := w.queue()
 	w.submit(q)
-	if err := os.Remove(filepath.Join(w.tree, "a")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
 	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
 		t.Errorf("error %v, want ErrFilesFailed", err)
 	}

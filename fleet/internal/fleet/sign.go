@@ -13,6 +13,9 @@ import (
 // ErrSignature means that a task or a setting is not signed with a key that the reader accepts.
 var ErrSignature = errors.New("not signed with a key that is accepted")
 
+// kindSignature is the class of ErrSignature of a file. Its reason may be the worker, which has other keys than the rest.
+const kindSignature = "signature"
+
 // ErrNoSignKey means that the queue needs signed messages, and this process has no key.
 var ErrNoSignKey = errors.New("this fleet needs signed messages: give the key of the submitter with --sign-key")
 

@@ -13,9 +13,7 @@ import (
 func TestStale(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path, make([]byte, 10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, make([]byte, 10), 0o600))
 	at := time.Unix(1e9, 123456789)
 	for name, c := range map[string]struct {
 		is    time.Time
@@ -31,9 +29,7 @@ func TestStale(t *testing.T) {
 		"in seconds":            {at.Truncate(time.Second), 10, false},
 		"in seconds, but later": {at.Truncate(time.Second).Add(5 * time.Second), 10, true},
 	} {
-		if err := os.Chtimes(path, c.is, c.is); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chtimes(path, c.is, c.is))
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

@@ -35,10 +35,11 @@ type submissionRecord struct {
 	Destination string    `json:"destination"` // gs://BUCKET/PREFIX
 	Started     time.Time `json:"started"`
 	Queue       time.Time `json:"queue"`    // when the queue was created to which the files were added
-	Complete    bool      `json:"complete"` // Submit has ended without an error
+	Complete    bool      `json:"complete"` // Submit has ended without an error, and all files are in the queue or finished
 	Files       int64     `json:"files"`    // that were submitted; those that were in the queue or finished before count too
 	Bytes       int64     `json:"bytes"`    // of these files
 	Settings    string    `json:"settings"` // digest of the settings of the objects
+	Replaces    bool      `json:"replaces"` // there may be objects with other settings, of an earlier submission
 	Done        bool      `json:"done"`     // in the state bucket: all files are finished, or the fleet was canceled
 }
 
@@ -96,25 +97,25 @@ func (l *Ledger) all(ctx context.Context, fleet string) (map[string]submissionRe
 	return records, nil
 }
 
-// settings returns the settings of the objects of an earlier call of a submission, or "".
-func (s *submitter) settings(ctx context.Context, earlier *submissionRecord) (string, error) {
-	var r submissionRecord
-	switch {
-	case earlier != nil:
-		r = *earlier
-	case s.Ledger != nil:
-		data, err := s.Ledger.state.read(ctx, s.Ledger.dir(s.q.opts.Fleet)+s.id()+".json")
-		if errors.Is(err, errNoObject) {
-			return "", nil
+// replacesObjects reports whether there may be objects with other settings than those of r, because those of an earlier call differ,
+// or because that was to replace objects itself and may not have put all of them into the queue. earlier is its record in
+// the queue, or nil.
+func (s *submitter) replacesObjects(ctx context.Context, r submissionRecord, earlier *submissionRecord) (bool, error) {
+	ended := earlier != nil && earlier.Complete && earlier.Queue.Equal(r.Queue)
+	if earlier == nil {
+		earlier = &submissionRecord{}
+		if s.Ledger != nil {
+			data, err := s.Ledger.state.read(ctx, s.Ledger.dir(s.q.opts.Fleet)+s.id()+".json")
+			if err == nil {
+				err = json.Unmarshal(data, earlier)
+			}
+			if err != nil && !errors.Is(err, errNoObject) {
+				return false, recordErr(err)
+			}
 		}
-		if err == nil {
-			err = json.Unmarshal(data, &r)
-		}
-		if err != nil {
-			return "", recordErr(err)
-		}
+		ended = earlier.Done
 	}
-	return r.Settings, nil
+	return earlier.Settings != "" && earlier.Settings != r.Settings || earlier.Replaces && !ended, nil
 }
 
 // url returns the URL of a record.
@@ -167,6 +168,13 @@ func (s *submitter) recordInQueue(ctx context.Context, r submissionRecord) error
 	return recordErr(s.q.repeat(ctx, func() error {
 		_, err := s.q.open.Load().records.Put(ctx, submissionPrefix+s.id(), data)
 		return err
+	}))
+}
+
+// forget removes the record of the submission from the queue.
+func (s *submitter) forget(ctx context.Context) error {
+	return recordErr(s.q.repeat(ctx, func() error {
+		return s.q.open.Load().records.Purge(ctx, submissionPrefix+s.id(), jetstream.PurgeTTL(markerTTL))
 	}))
 }
 

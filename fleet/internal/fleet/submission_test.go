@@ -74,31 +74,34 @@ func TestEmptySubmission(t *testing.T) {
 	w.check()
 }
 
-// TestEmptySubmissionAfterInterruption submits a part of a tree and is interrupted, and then submits an empty
-// tree. It is still not known what was submitted.
-func TestEmptySubmissionAfterInterruption(t *testing.T) {
+// TestInterruptedSubmission interrupts a submit when it has put a task into the queue, and another one, of a tree that is
+// finished, before it has done so. Then the tree is empty. It is not known what was submitted until it is submitted again.
+func TestInterruptedSubmission(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 2<<20, 1)
-	w.write("b", 2<<20, 1)
-	q := w.queue()
-	ctx, cancel := context.WithCancel(t.Context())
-	s := w.submission("tree/")
-	jobs := s.Jobs
-	s.Jobs = func(yield func(upload.Job) bool) {
-		for j := range jobs {
-			if !yield(j) {
-				return
+	w, q := twoFiles(t)
+	for _, tasks := range []uint64{1, 0} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := w.submission("tree/")
+		jobs := s.Jobs
+		s.Jobs = func(yield func(upload.Job) bool) {
+			for j := range jobs {
+				if tasks > 0 && yield(j) {
+					w.await("submitted", func() bool { return w.status(q).Tasks == tasks })
+				}
+				cancel()
 			}
-			w.await("submitted", func() bool { return w.status(q).Tasks == 1 })
-			cancel()
+		}
+		if _, err := fleet.Submit(ctx, q, s); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v, want that the submit was interrupted", err)
+		}
+		w.submitOnly(q, "")
+		if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
+			t.Errorf("interrupted after %d tasks: the worker ends with %v, want ErrUnknownTotal", tasks, err)
+		}
+		w.submit(q)
+		if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
+			t.Errorf("interrupted after %d tasks: after another submit: %v", tasks, err)
 		}
 	}
-	if _, err := fleet.Submit(ctx, q, s); !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v, want that the submit was interrupted", err)
-	}
-	w.submitOnly(q, "")
-	if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
-		t.Errorf("error %v, want ErrUnknownTotal", err)
-	}
+	w.check()
 }

@@ -58,6 +58,9 @@ type Submitted struct {
 	Failed       int64 // files that cannot be submitted, see Report
 }
 
+// forever is later than each message.
+var forever = time.Unix(1<<33, 0)
+
 // submitJobs is how many tasks are submitted at a time.
 const submitJobs = 16
 
@@ -75,7 +78,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	}
 	earlier, err := sub.recorded(ctx)
 	if err == nil {
-		sub.before, err = sub.settings(ctx, earlier)
+		r.Replaces, err = sub.replacesObjects(ctx, r, earlier)
+		sub.replaces = r.Replaces
 	}
 	if err != nil {
 		return sub.done, err
@@ -99,12 +103,13 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 	case err == nil && sub.missing != nil:
 		err = fmt.Errorf("submit to bucket %s: %w", s.Listing.Bucket, sub.missing)
 	}
-	if err != nil && sub.begun {
-		return sub.done, err
+	if err != nil && (sub.begun || sub.missing == nil) {
+		return sub.done, err // the record shows that this submit has not ended
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateFor)
 	defer cancel()
-	r.Complete, r.Files, r.Bytes = true, int64(sub.total.Files), sub.total.Bytes
+	// Changed files are not in the queue: a worker may finish what they were before.
+	r.Complete, r.Files, r.Bytes = sub.done.Changed == 0, int64(sub.total.Files), sub.total.Bytes
 	var failed error
 	switch {
 	case sub.begun:
@@ -113,6 +118,8 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 		}
 	case earlier != nil: // there are no files, perhaps because of a missing mount
 		failed = sub.recordInQueue(last, *earlier)
+	case err != nil: // the bucket does not exist
+		failed = sub.forget(last)
 	default:
 		failed = sub.recordInQueue(last, r)
 	}
@@ -122,9 +129,9 @@ func Submit(ctx context.Context, q *Queue, s Submission) (Submitted, error) {
 // submitter is a running call of Submit.
 type submitter struct {
 	Submission
-	q       *Queue
-	missing error  // the bucket does not exist
-	before  string // digest of the settings of an earlier call, or ""
+	q        *Queue
+	missing  error // the bucket does not exist
+	replaces bool  // see submissionRecord
 
 	begin func() error // records the submission in the Ledger, once, before the first task
 	begun bool         // begin was called
@@ -193,7 +200,7 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 	finished, added, changed := false, false, 0
 	var letters map[string]uint64 // read before a worker can fail the task again
 	err := s.q.repeat(ctx, func() (err error) {
-		letters, err = s.q.letters(ctx, t, t.Files)
+		letters, err = s.q.letters(ctx, t, t.Files, forever)
 		return err
 	})
 	if err == nil {
@@ -210,8 +217,9 @@ func (s *submitter) add(ctx context.Context, group []listed) error {
 		if finished = before.State == stateDone && before.Fingerprint == fingerprint(t.Settings, t.Files); finished {
 			return nil
 		}
-		settings := cmp.Or(before.Settings, s.before)
-		t.Replace = settings != "" && settings != digest(t.Settings)
+		if t.Replace = s.replaces; before.Settings != "" {
+			t.Replace = before.Settings != digest(t.Settings)
+		}
 		s.q.sign(t)
 		if added, changed, err = s.q.enqueue(ctx, t, before); err != nil || !added {
 			return err

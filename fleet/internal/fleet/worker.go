@@ -98,9 +98,12 @@ type Worker struct {
 
 	uploaders uploaders
 	totals    totals
-	failing   atomic.Bool // the last task that ended has failed
+	failing   atomic.Bool  // the last task that ended has failed
+	hung      atomic.Int32 // tasks with a read that does not return
 
 	queued, letters atomic.Uint64 // tasks and dead letters of the fleet
+
+	roots atomic.Pointer[[]string] // WorkerOptions.Roots without links, when they were checked last
 
 	mu       sync.Mutex
 	active   map[string]*delivery // by task
@@ -271,6 +274,13 @@ func (w *Worker) take(ctx context.Context, slots chan struct{}, start func(jetst
 		}
 		select {
 		case slots <- struct{}{}:
+		case <-time.After(emptyWait):
+			if w.opts.UntilEmpty && w.stuck() { // others may finish the tasks
+				if done, err := w.finished(ctx); done {
+					return err
+				}
+			}
+			continue
 		case <-ctx.Done():
 			return nil
 		}

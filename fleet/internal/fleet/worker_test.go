@@ -41,10 +41,7 @@ func TestAckWait(t *testing.T) {
 		t.Errorf("a queue that must exist: %v, want ErrNoQueue", err)
 	}
 	for _, wait := range []time.Duration{0, 4 * time.Second, 0, 5 * time.Second} {
-		q, err := open(fleet.QueueOptions{AckWait: wait})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must(open(fleet.QueueOptions{AckWait: wait}))
 		if wait != 0 && q.AckWait() != wait {
 			t.Errorf("ack wait %v, want %v", q.AckWait(), wait)
 		}

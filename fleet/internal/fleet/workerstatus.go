@@ -18,7 +18,7 @@ type WorkerStatus struct {
 	PID       int            `json:"pid"`
 	Started   time.Time      `json:"started"`
 	Endpoint  string         `json:"endpoint"`    // to which it uploads
-	Condition string         `json:"condition"`   // idle, sending or silent
+	Condition string         `json:"condition"`   // idle, sending, unhealthy or silent
 	Rate      int64          `json:"bytes_per_s"` // of object data, recently
 	RateLimit int64          `json:"limit_per_s"` // bytes per second of this worker; 0 is no limit
 	Outages   []Outage       `json:"outages,omitempty"`

@@ -89,10 +89,7 @@ func (w *world) startNATS() {
 // connect returns a connection to NATS.
 func (w *world) connect() *nats.Conn {
 	w.t.Helper()
-	nc, err := w.nats.Connect()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	nc := must(w.nats.Connect())
 	w.t.Cleanup(nc.Close)
 	return nc
 }
@@ -100,10 +97,7 @@ func (w *world) connect() *nats.Conn {
 // queue opens the queue.
 func (w *world) queue() *fleet.Queue {
 	w.t.Helper()
-	q, err := fleet.OpenQueue(w.t.Context(), w.connect(), fleet.QueueOptions{AckWait: w.ackWait})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	q := must(fleet.OpenQueue(w.t.Context(), w.connect(), fleet.QueueOptions{AckWait: w.ackWait}))
 	return q
 }
 
@@ -111,12 +105,8 @@ func (w *world) queue() *fleet.Queue {
 func (w *world) write(name string, size int, seed uint64) {
 	w.t.Helper()
 	path := filepath.Join(w.tree, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content(size, seed), 0o666); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.MkdirAll(filepath.Dir(path), 0o777))
+	noErr(w.t, os.WriteFile(path, content(size, seed), 0o666))
 }
 
 func content(size int, seed uint64) []byte {
@@ -134,30 +124,21 @@ func spec(name string) upload.Spec { return upload.Spec{Bucket: bucket, Object: 
 // uploader returns an Uploader without a store.
 func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
-	up, err := upload.New(w.gcs.Client(), &upload.Options{Endpoint: w.gcs.URL})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	up := must(upload.New(w.gcs.Client(), &upload.Options{Endpoint: w.gcs.URL}))
 	return up
 }
 
 // submit submits the tree.
 func (w *world) submit(q *fleet.Queue) fleet.Submitted {
 	w.t.Helper()
-	done, err := fleet.Submit(w.t.Context(), q, w.submission("tree/"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	done := must(fleet.Submit(w.t.Context(), q, w.submission("tree/")))
 	return done
 }
 
 // submission returns a Submission of the tree with a destination.
 func (w *world) submission(prefix string) fleet.Submission {
 	w.t.Helper()
-	t, err := tree.New([]tree.Source{{Path: w.tree}}, upload.Spec{Bucket: bucket, Object: prefix}, &tree.Options{Sorted: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	t := must(tree.New([]tree.Source{{Path: w.tree}}, upload.Spec{Bucket: bucket, Object: prefix}, &tree.Options{Sorted: true}))
 	return fleet.Submission{
 		Jobs: t.Walk(w.t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: prefix}, Settings: upload.Spec{Bucket: bucket},
 		Uploader: w.uploader(), Report: func(job upload.Job, err error) { w.t.Errorf("submit %s: %v", job.Path, err) },
@@ -172,10 +153,7 @@ func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOpt
 
 func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
 	w.t.Helper()
-	worker, err := fleet.NewWorker(w.t.Context(), q, hc, w.options(name, change))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	worker := must(fleet.NewWorker(w.t.Context(), q, hc, w.options(name, change)))
 	return worker
 }
 
@@ -211,10 +189,7 @@ func (w *world) start(name string, change func(*fleet.WorkerOptions)) *victim {
 func (w *world) startWith(name string, client *http.Client, change func(*fleet.WorkerOptions)) *victim {
 	w.t.Helper()
 	nc := w.connect()
-	q, err := fleet.OpenQueue(w.t.Context(), nc, fleet.QueueOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	q := must(fleet.OpenQueue(w.t.Context(), nc, fleet.QueueOptions{}))
 	network, cut := context.WithCancel(context.Background())
 	hc := *client
 	hc.Transport = severable{base: hc.Transport, network: network}
@@ -334,17 +309,20 @@ func (w *world) made(name string) int {
 // wipe deletes all data of JetStream, like the loss of a disk.
 func (w *world) wipe() {
 	w.t.Helper()
-	js, err := jetstream.New(w.connect())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	js := must(jetstream.New(w.connect()))
 	var names []string
 	for name := range js.StreamNames(w.t.Context()).Name() {
 		names = append(names, name)
 	}
 	for _, name := range names {
-		if err := js.DeleteStream(w.t.Context(), name); err != nil {
-			w.t.Fatal(err)
-		}
+		noErr(w.t, js.DeleteStream(w.t.Context(), name))
+	}
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

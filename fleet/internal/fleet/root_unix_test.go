@@ -1,0 +1,41 @@
+//go:build unix
+
+package fleet_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"gcsup/fleet/internal/fleet"
+)
+
+// TestHungRoot replaces a root by a named pipe without a writer, which does not answer, as a directory whose server has died. A
+// worker that has started uploads the files in its other root, and ends after a failure. Another worker does not start.
+func TestHungRoot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.write("in/a", 1000, 1)
+	w.write("in/gone", 1000, 2)
+	q := w.queue()
+	w.submit(q)
+	hung := filepath.Join(t.TempDir(), "hung")
+	noErr(t, errors.Join(os.Mkdir(hung, 0o700), os.Mkdir(filepath.Join(hung, "x"), 0o700), os.Remove(filepath.Join(w.tree, "in/gone"))))
+	roots := func(o *fleet.WorkerOptions) { o.Roots = []string{hung, w.tree} }
+	first := w.worker(q, "first", roots)
+	noErr(t, errors.Join(os.RemoveAll(hung), syscall.Mkfifo(hung, 0o600)))
+	t.Cleanup(func() { // the workers still open it
+		if f, err := os.OpenFile(hung, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			_ = f.Close()
+		}
+	})
+	if err := first.Run(t.Context()); !errors.Is(err, fleet.ErrRoot) {
+		t.Errorf("the worker ends with %v, want ErrRoot", err)
+	}
+	w.check()
+	if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), w.options("second", roots)); !errors.Is(err, fleet.ErrRoot) {
+		t.Errorf("%v, want ErrRoot", err)
+	}
+}
