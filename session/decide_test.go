@@ -981,3 +981,19 @@ func TestErrorText(t *testing.T) {
 		t.Errorf("%v wraps the wrong errors", err)
 	}
 }
+
+// TestFinishedByAnotherProcess checks the decisions after the first query of an adopted session has found it finished: the object may
+// have been deleted since.
+func TestFinishedByAnotherProcess(t *testing.T) {
+	adopted := session.State{Size: 2 * q, Committed: q, Sent: 2 * q, Replayable: true, Adopted: true}
+	for name, checks := range map[string][]turn{
+		"the object":              {{stat(made(2 * q)), "done"}},
+		"no object":               {{stat(status(404)), "wait check"}, {stat(status(503)), "wait check"}, {stat(status(404)), "wait begin"}},
+		"a stranger":              {{stat(stranger(404)), "wait check"}, {stat(stranger(404)), "wait check"}, {stat(made(2 * q)), "done"}},
+		"a reply that was cut":    {{stat(status(200)), "wait check"}, {stat(made(2 * q)), "done"}},
+		"the credentials expired": {{stat(status(401)), "check"}, {stat(status(401)), "ErrOutcomeUnknown"}},
+		"no permission":           {{stat(status(403)), "ErrOutcomeUnknown"}},
+	} {
+		wantTurns(t, name, adopted, append([]turn{{query(made(2 * q)), "check"}}, checks...), unguarded)
+	}
+}
