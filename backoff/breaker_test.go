@@ -496,6 +496,35 @@ func misbehave(ctx context.Context, breaker *backoff.Breaker, r *rand.Rand) {
 	}
 }
 
+// TestOpenBreakerBlocksOnlyRetries checks that neither an operation whose failure concerns it alone waits at an open breaker, nor one
+// that must not retry.
+func TestOpenBreakerBlocksOnlyRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		breaker := &backoff.Breaker{Threshold: 1}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 2 { // one probes, and the other one waits
+			go (&backoff.Waiter{Breaker: breaker, Policy: noJitter}).Wait(ctx, backoff.Failure{})
+		}
+		time.Sleep(1500 * time.Millisecond)
+		for _, tt := range []struct {
+			failure backoff.Failure
+			budget  backoff.Budget
+			want    error
+			took    time.Duration
+		}{
+			{backoff.Failure{Alone: true}, backoff.Budget{}, nil, time.Second},
+			{backoff.Failure{}, backoff.Budget{Retries: -1}, backoff.ErrRetriesExhausted, 0},
+		} {
+			w := backoff.Waiter{Breaker: breaker, Policy: noJitter, Budget: tt.budget}
+			began := time.Now()
+			if err := w.Wait(ctx, tt.failure); !errors.Is(err, tt.want) || time.Since(began) != tt.took || !breaker.Open() {
+				t.Errorf("%+v: %v after %v, want %v after %v; open %v", tt.failure, err, time.Since(began), tt.want, tt.took, breaker.Open())
+			}
+		}
+	})
+}
+
 // TestBreakerIgnoresFailuresOfOneOperation checks that other operations are not
 // held by an operation that always fails, or by failures that concern one
 // operation.

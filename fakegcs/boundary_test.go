@@ -161,14 +161,10 @@ func TestRefusals(t *testing.T) {
 		status             int
 		has                string
 	}{
-		{"POST", "/storage/v1/b", `{}`, nil, 400, "Required parameter: name"},
-		{"POST", "/storage/v1/b", `{"name":"bkt"}`, nil, 409, "conflict"},
-		{"POST", "/storage/v1/b", `{"name":"Not_Valid"}`, nil, 400, "bucket name"},
 		{"POST", "/storage/v1/b", `{`, nil, 400, "invalid"},
 		{"DELETE", "/storage/v1/b/bkt", "", nil, 409, "not empty"},
 		{"DELETE", "/storage/v1/b/nothing", "", nil, 404, "notFound"},
 		{"GET", "/storage/v1/b/bkt?ifMetagenerationNotMatch=1", "", nil, 304, ""},
-		{"GET", "/storage/v1/b/bkt/o/a?ifGenerationMatch=x", "", nil, 400, "whole number"},
 		{"GET", "/storage/v1/b/bkt/o/a?generation=-1", "", nil, 400, "generation"},
 		{"GET", "/storage/v1/b/bkt/o/b", "", nil, 404, "No such object: bkt/b"},
 		{"GET", "/bkt/b", "", nil, 404, "<Code>NoSuchKey</Code>"},
@@ -179,8 +175,6 @@ func TestRefusals(t *testing.T) {
 		{"PUT", "/bkt", "", nil, 409, "<Code>BucketAlreadyOwnedByYou<"},
 		{"PUT", "/Not_Valid", "", nil, 400, "<Code>InvalidBucketName<"},
 		{"DELETE", "/bkt", "", nil, 409, "<Code>BucketNotEmpty<"},
-		{"PATCH", "/storage/v1/b/bkt/o/a", "[", nil, 400, "invalid"},
-		{"POST", "/storage/v1/b/bkt/o/a/compose", `{}`, nil, 400, "at least one"},
 		{"POST", "/storage/v1/b/bkt/o/a/fly", "", nil, 400, "does not implement"},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x", "", nil, 400, `"reason": "wrongUrlForUpload"`},
 		{"POST", "/storage/v1/b/bkt/o?name=x", "x", nil, 400, "Upload requests must include an uploadType URL parameter and a URL path beginning with /upload/"},
@@ -189,8 +183,6 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x&uploadType=tea", "", nil, 400, "tea"},
 		{"POST", "/upload/storage/v1/b/bkt/o?name=x&upload_id=y", "", nil, 405, ""},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=.well-known/acme-challenge/x", "", nil, 400, "not valid"},
-		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=" + strings.Repeat("x", 1025), "", nil, 400, "1024"},
-		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=a%0Ab", "", nil, 400, "unicode"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", "", []string{"X-Upload-Content-Length: many"}, 400, "X-Upload-Content-Length"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", "--b", []string{"Content-Type: multipart/related; boundary=b"}, 400, "Malformed multipart"},
 		{"POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", "", []string{"Content-Type: text/plain"}, 400, "Unsupported content"},

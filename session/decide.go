@@ -214,7 +214,7 @@ func (s *State) confirm(r *Reply) Action {
 	switch found := r.Status == 200 && r.Object != nil; {
 	case found: // perhaps already another object
 		return Action{Step: Done, Object: s.finished}
-	case r.Status == 200, verdict(r, true) == backoff.Transient, r.Status == 404 && !r.FromService:
+	case r.Status == 200, verdict(r, true) == backoff.Transient:
 		return s.again(r)
 	case verdict(r, true) == backoff.Credentials && !s.refreshed:
 		return s.refresh(r, Check)

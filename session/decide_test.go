@@ -204,10 +204,11 @@ func TestOneDestructiveAnswerIsNotEnough(t *testing.T) {
 		}
 		// An answer of the service that the query does not confirm.
 		s, _ = session.Decide(at, query(status(code)))
-		if s, a := session.Decide(s, query(held(q))); code != 404 && code != 410 {
-			continue // see TestRejectedData
-		} else if describe(a) != "send" || s.Committed != q || s.Restarts != 0 {
+		if s, a := session.Decide(s, query(held(q))); describe(a) != "send" || s.Committed != q || s.Restarts != 0 {
 			t.Errorf("%d, and then 308: %s, %+v", code, describe(a), s)
+		}
+		if code != 404 && code != 410 {
+			continue // see TestRejectedData
 		}
 		// The service, an outage, the same of a load balancer, and the service again.
 		s, _ = session.Decide(at, put(q, status(code)))
@@ -978,5 +979,21 @@ func TestErrorText(t *testing.T) {
 	err := error(&session.Error{Kind: session.ErrRetriesExhausted, Err: io.EOF})
 	if !errors.Is(err, session.ErrRetriesExhausted) || !errors.Is(err, io.EOF) || errors.Is(err, session.ErrSessionLost) {
 		t.Errorf("%v wraps the wrong errors", err)
+	}
+}
+
+// TestFinishedByAnotherProcess checks the decisions after the first query of an adopted session has found it finished: the object may
+// have been deleted since.
+func TestFinishedByAnotherProcess(t *testing.T) {
+	adopted := session.State{Size: 2 * q, Committed: q, Sent: 2 * q, Replayable: true, Adopted: true}
+	for name, checks := range map[string][]turn{
+		"the object":              {{stat(made(2 * q)), "done"}},
+		"no object":               {{stat(status(404)), "wait check"}, {stat(status(503)), "wait check"}, {stat(status(404)), "wait begin"}},
+		"a stranger":              {{stat(stranger(404)), "wait check"}, {stat(stranger(404)), "wait check"}, {stat(made(2 * q)), "done"}},
+		"a reply that was cut":    {{stat(status(200)), "wait check"}, {stat(made(2 * q)), "done"}},
+		"the credentials expired": {{stat(status(401)), "check"}, {stat(status(401)), "ErrOutcomeUnknown"}},
+		"no permission":           {{stat(status(403)), "ErrOutcomeUnknown"}},
+	} {
+		wantTurns(t, name, adopted, append([]turn{{query(made(2 * q)), "check"}}, checks...), unguarded)
 	}
 }

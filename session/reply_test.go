@@ -3,6 +3,7 @@ package session_test
 import (
 	"crypto/md5"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -178,6 +179,7 @@ func TestRefusals(t *testing.T) {
 		{"no UTF-8", "text/plain", "\xff\xfe\x00bad", 500, "", "? bad", 0},
 		{"control characters", "text/plain", "\x1b[31mred\r\n\ttab\x7f", 500, "", "[31mred tab", 0},
 		{"499", "", "", 499, "", "", 0},
+		{"JSON of Google's test bench, without an envelope", "application/json", `{"code":404,"message":"Blob obj does not exist."}`, 404, "", "Blob obj does not exist.", 0},
 	} {
 		w := wiretest.New(t, fmt.Sprintf("HTTP/1.1 %d Whatever\nContent-Type: %s\nContent-Length: %d\n\n", c.code, c.contentType, len(c.body))+c.body)
 		if strings.Contains(c.body, "\n") && c.code != 403 {
@@ -189,6 +191,9 @@ func TestRefusals(t *testing.T) {
 		r := w.Client().Query(t.Context(), uriAt(t, w.Endpoint()))
 		if r.Status != c.code || r.Reason != c.reason || r.Message != c.message || r.Inner != c.inner || r.Err != nil {
 			t.Errorf("%s: status %d, reason %q, message %q, inner %d, want %d, %q, %q, %d", c.name, r.Status, r.Reason, r.Message, r.Inner, c.code, c.reason, c.message, c.inner)
+		}
+		if from := json.Valid([]byte(c.body)) && strings.Contains(c.body, `"code":`); r.FromService != from {
+			t.Errorf("%s: from the service: %v", c.name, r.FromService)
 		}
 	}
 }

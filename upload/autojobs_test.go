@@ -137,36 +137,6 @@ func TestAutoJobsSlowSource(t *testing.T) {
 	})
 }
 
-// TestAutoJobsSkipMeanwhile checks that files which are skipped do not wait for the uploads of
-// others, even if those come first.
-func TestAutoJobsSkipMeanwhile(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"%dnew", "-%d"} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				jobs := slices.Collect(w.limited(50, 100))
-				files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
-				for i := range 10 {
-					missing := jobs[0]
-					missing.Spec.Object = fmt.Sprintf(name, i)
-					jobs = append(jobs, missing)
-				}
-				slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-				start, skipped := time.Now(), 0
-				for r, err := range upload.Tuned(w.uploader(withoutStore), &backoff.Limiter{First: 2, Max: 2}, 0).Files(w.t.Context(), slices.Values(jobs), &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: &upload.Listing{Bucket: "bkt"}}) {
-					if err == nil && r.Skipped == upload.SkipIdentical && time.Since(start) < time.Second {
-						skipped++
-					}
-				}
-				if skipped != 50 {
-					t.Errorf("%d files skipped in the first second, want 50", skipped)
-				}
-			})
-		})
-	}
-}
-
 // TestAutoJobsShared checks that batches which share a limiter end, and leave it as they found it, whatever they
 // do and however they end.
 func TestAutoJobsShared(t *testing.T) {
@@ -388,6 +358,10 @@ func TestAutoJobsMemory(t *testing.T) {
 		}
 		if most := f.most.Load(); got != 600 || most < 90 || most > 100 {
 			t.Errorf("%d files, at most %d at a time, want 90 to 100", got, most)
+		}
+		// A file larger than the memory is uploaded alone.
+		if got := files(w.t.Context(), upload.Tuned(w.uploader(withoutStore), nil, 1000), w.jobs(3, 16<<10), nil); ended(got, nil) != 3 {
+			t.Errorf("%d larger files were uploaded", ended(got, nil))
 		}
 	})
 }

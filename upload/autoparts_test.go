@@ -1,8 +1,6 @@
 package upload_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -10,7 +8,6 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -212,47 +209,4 @@ func TestAutoPartsNearWithRateLimit(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An upload is interrupted around the moment at which its first bytes divide it. The next call
-// resumes it or starts over.
-func TestAutoPartsNearButSlowInterrupted(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(20 * mib)
-	for _, after := range []time.Duration{90, 125, 126, 140, 200, 300, 600} {
-		t.Run(fmt.Sprint(after), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 4 * mib}, func(w *world) {
-				path := w.file(content)
-				ctx, cancel := context.WithTimeout(w.t.Context(), after*time.Millisecond)
-				defer cancel()
-				if _, err := w.uploader(auto).File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
-				}
-				if _, err := w.uploader(auto).File(w.t.Context(), path, spec); err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantOnlyObject(content)
-			})
-		})
-	}
-}
-
-// The first bytes show that a connection is slow, but the bucket does not suit parts. The session
-// that sent them continues over one connection.
-func TestAutoPartsNearButSlowAndUnsuitable(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(12 * mib)
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 16 * mib}, func(w *world) {
-		w.patchBucket(`{"storageClass":"NEARLINE"}`)
-		res, err := w.uploader(auto).File(w.t.Context(), w.file(content), upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)})
-		started := w.srv.Stats().Ops[faults.OpStart]
-		if err != nil || res.Parts != nil || res.BytesSent != 12*mib+res.BytesResent || res.BytesResent > 3*mib || len(w.undivided()) != 1 || started != 1 {
-			t.Errorf("%+v, %q, %d sessions, %v", res, w.undivided(), started, err)
-		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-	})
 }

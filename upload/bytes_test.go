@@ -4,62 +4,42 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
-	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
-	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
 
-// TestBytesSizes checks that up to 8 MiB are sent in one request, and that a larger
-// upload is not saved.
-func TestBytesSizes(t *testing.T) {
+// TestSizes checks the object at the boundaries of requests for each source that can be read again: that up to 8 MiB are sent
+// in one request, and that nothing stays saved.
+func TestSizes(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 20 * mib} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(size)
-				res, err := w.uploader().Bytes(w.t.Context(), content, spec)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				if res.Size != size || res.BytesSent != size || res.Object.CRC32C != checksum.Update(0, content) || res.ID != "" || res.Resumable {
-					t.Errorf("Result = %+v", res)
-				}
-				if one := res.Requests == 1; one != (size <= 8*mib) {
-					t.Errorf("%d requests\n%s", res.Requests, w.trace())
-				}
+	for name, call := range calls {
+		for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 20 * mib} {
+			if size > mib && testing.Short() {
+				continue
+			}
+			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					content := data(size)
+					res, err := call(w, w.uploader(), w.file(content), content)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
+					}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					if res.Size != size || res.BytesSent != size || res.Object.CRC32C != checksum.Update(0, content) || res.Resumable || name == "Bytes" && res.ID != "" {
+						t.Errorf("Result = %+v", res)
+					}
+					if one := res.Requests == 1; one != (size <= 8*mib) {
+						t.Errorf("%d requests\n%s", res.Requests, w.trace())
+					}
+				})
 			})
-		})
+		}
 	}
-}
-
-// TestBytesSurvive checks that bytes are uploaded despite each fault, in one request
-// and in a session. A lost session does not matter, because the bytes can be read
-// again.
-func TestBytesSurvive(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	eachFault(t, testsize.Full(1, 2), []point{
-		{"one request", faults.Match{Op: faults.OpInsert}, objectFaults},
-		{"session", faults.Match{Op: faults.OpPut}, dataFaults},
-		{"end", faults.Match{Op: faults.OpFinalize}, slices.Concat(objectFaults, finalFaults)},
-	}, func(w *world, at string, _ faults.Action) {
-		content := data(8*mib + 7)
-		if at == "one request" {
-			content = data(q + 7)
-		}
-		if _, err := w.uploader().Bytes(w.t.Context(), content, spec); err != nil {
-			w.t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-	})
 }
 
 // TestBytesPreconditions checks that bytes are compared with the preconditions

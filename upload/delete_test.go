@@ -59,21 +59,6 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestListToken checks that a listing continues if its page token expires.
-func TestListToken(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.put(names("%04d", 0, 2500)...)
-		fault := faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 2, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}}
-		if err := w.srv.AddFaults(fault); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(w.listed()); n != 2500 {
-			t.Errorf("%d objects", n)
-		}
-	})
-}
-
 // TestDelete checks the outcomes of deletions. The server executes each request, but many replies
 // are lost or replaced.
 func TestDelete(t *testing.T) {

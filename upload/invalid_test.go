@@ -74,7 +74,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("no bucket: %v, want ErrNotFound", err)
 		}
 	})
-	store := newMemoryStore()
+	store := hook(nil, nil) // is not called
 	for name, o := range map[string]upload.Options{
 		"endpoint": {Endpoint: "ftp://x"}, "retry for": {RetryFor: -1}, "chunk size": {ChunkSize: -1}, "window": {Window: 5}, "stall rate": {StallRate: -1},
 		"spool without a store": {Spool: &upload.Spool{Dir: "x"}}, "small spool": {Store: store, Spool: &upload.Spool{Dir: "x", Limit: 1}},

@@ -162,28 +162,6 @@ func (w *world) interruptMultipart(path string) string {
 // slowly makes a connection take two seconds for a part.
 var slowly = &fakegcs.Options{Rate: 5 * mib / 2}
 
-// Another client aborts the multipart upload of an interrupted call. Query finds it gone, and the next call starts it again.
-func TestMultipartAborted(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	inBubble(t, slowly, func(w *world) {
-		path := w.file(content)
-		id := w.interruptMultipart(path)
-		w.abortAll()
-		if held, err := w.uploader(byMultipart).Query(w.t.Context(), id); err != nil || held.State != upload.SessionGone {
-			t.Errorf("the service holds %+v, %v", held, err)
-		}
-		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		if w.saw(upload.Restarted) != 1 {
-			t.Error("no event reports that the upload was started again")
-		}
-		w.wantOnlyObject(content)
-	})
-}
-
 // abortAll aborts the multipart uploads to bkt/obj.
 func (w *world) abortAll() {
 	w.t.Helper()

@@ -25,45 +25,6 @@ func (w *world) down(do faults.Action) {
 	w.addFaults(faults.Fault{Times: -1, Do: do})
 }
 
-// TestBudget checks that a short upload stops after five retries, about half a
-// minute, and can be resumed when the service is back.
-func TestBudget(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(9 * mib)
-		path := w.file(content)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: 2 * mib}})
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, Message: "Backend Error"}})
-		start := time.Now()
-		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Fatalf("error = %v, want ErrRetriesExhausted", err)
-		}
-		e, ok := errors.AsType[*session.Error](err)
-		if !ok || e.Status != 503 || e.Op != session.OpQuery || len(e.Waits) != 5 {
-			t.Errorf("error = %#v", e)
-		}
-		// 1 + 2 + 4 + 8 + 16 s, and 0 to 1 s more for each.
-		if took := time.Since(start); took < 31*time.Second || took > 36*time.Second {
-			t.Errorf("stopped after %v, want 31 to 36 s", took)
-		}
-		for i, wait := range e.Waits {
-			if least := time.Second << i; wait.Delay < least || wait.Delay > least+time.Second {
-				t.Errorf("wait %d = %v, want %v to %v", i, wait.Delay, least, least+time.Second)
-			}
-		}
-		if !res.Resumable || res.Retries != 5 || res.Waited < 31*time.Second {
-			t.Errorf("Result = %+v", res)
-		}
-		w.wantSaved(1)
-		w.srv.ClearFaults()
-		if res, err = w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 2*mib {
-			t.Errorf("resumed: %+v, %v", res, err)
-		}
-		w.wantObject("obj", content)
-	})
-}
-
 // TestOutage checks that an upload finishes after ten minutes without the
 // service.
 func TestOutage(t *testing.T) {

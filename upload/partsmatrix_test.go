@@ -3,7 +3,6 @@ package upload_test
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,12 +12,12 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
@@ -26,6 +25,7 @@ import (
 	"gcsup/internal/multipart"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -39,8 +39,6 @@ type matrixScene struct {
 	since *matrixCondition // replies are wrong after this request; nil means from the beginning
 	reads bool             // the request changes nothing at the service
 	large bool             // the parts do not fit in memory, so that their requests have no checksum
-
-	written bool // another client writes the object after the first wrong reply
 }
 
 // matrixAct is the call.
@@ -68,7 +66,6 @@ var matrixScenes = []matrixScene{
 	{name: "multipart/list", of: matrixRequest{"list", 0}, reads: true},
 	{name: "multipart/resume-list", of: matrixRequest{"list", 0}, reads: true, saved: true},
 	{name: "multipart/complete", of: matrixRequest{"complete", 0}},
-	{name: "multipart/complete-written", of: matrixRequest{"complete", 0}, written: true},
 	{name: "multipart/lost-stat", of: matrixRequest{"stat", 0}, reads: true, since: &matrixCondition{"complete", "lost", true}},
 	{name: "multipart/described-stat", of: matrixRequest{"stat", 0}, reads: true, since: &matrixCondition{"complete", "", true}},
 	{name: "multipart/cancel-abort", of: matrixRequest{"abort", 0}, saved: true, act: actCancel},
@@ -86,7 +83,6 @@ var matrixScenes = []matrixScene{
 	{name: "compose/put-query", of: matrixRequest{"query", 2}, reads: true, since: &matrixCondition{"put", "lost", true}},
 	{name: "compose/resume-query", of: matrixRequest{"query", 2}, reads: true, saved: true},
 	{name: "compose/compose", of: matrixRequest{"compose", 0}},
-	{name: "compose/compose-written", of: matrixRequest{"compose", 0}, written: true},
 	{name: "compose/lost-stat", of: matrixRequest{"stat", 0}, reads: true, since: &matrixCondition{"compose", "lost", true}},
 	{name: "compose/missing-stat", of: matrixRequest{"stat", 2}, reads: true, since: &matrixCondition{"compose", "404", false}},
 	{name: "compose/delete", of: matrixRequest{"delete", 2}},
@@ -150,7 +146,7 @@ func matrixCases() (cases []*matrixCase) {
 			for _, times := range []matrixTimes{once, twice, always} {
 				for _, after := range []bool{false, true} {
 					switch {
-					case after && (s.reads || times == always), s.written && times == always, r.status == "404" && r.who == "service" && s.of.kind == "initiate":
+					case after && (s.reads || times == always), r.status == "404" && r.who == "service" && s.of.kind == "initiate":
 					case r.status == "wrong" && (times != once || !slices.Contains(wrong, s.of.kind)):
 					default:
 						cases = append(cases, &matrixCase{s, r.status, r.who, after, times})
@@ -193,15 +189,11 @@ const (
 	// orphan allows that something is left that is not saved, because the service confirmed that it
 	// does not exist.
 	orphan
-
-	// unknown: the call and the next one end with ErrOutcomeUnknown, because the object at the
-	// destination is that of another client. It stays, and so does what the service stored.
-	unknown
 )
 
 func (o matrixOutcome) String() string {
 	var names []string
-	for i, name := range []string{"done", "kept", "nothing stored", "to be removed", "another way", "part 2 again", "all again", "orphan", "unknown"} {
+	for i, name := range []string{"done", "kept", "nothing stored", "to be removed", "another way", "part 2 again", "all again", "orphan"} {
 		if o&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -228,8 +220,6 @@ func (c *matrixCase) want() (want matrixOutcome) {
 	switch {
 	case c.is("*/prune-*"):
 		return want | kept | done
-	case c.written:
-		return want | unknown | done | kept | allAgain | orphan
 	case c.is("auto/left-session multipart/described-stat"):
 		return want | done
 	case c.retried() && c.times != always && c.is("compose/missing-stat"):
@@ -371,11 +361,9 @@ type matrixCondition struct {
 
 // matrixRun is a case that runs. It uploads like one process after the other, and replaces replies.
 type matrixRun struct {
-	*testing.T
+	*world
 	c       *matrixCase
-	srv     *fakegcs.Server
 	next    http.RoundTripper
-	store   *memoryStore
 	content []byte
 	parts   [3]int64      // the size of each part, by number
 	stored  chan struct{} // closed when the service has part 1
@@ -389,8 +377,7 @@ type matrixRun struct {
 	fired     int              // replies that were replaced
 	sessions  map[int][]string // session URIs by part
 	had       [3]int64         // bytes of parts that the service had when replies were replaced
-	warned    bool             // by the last call
-	log       []string         // requests, events and problems
+	log       []string         // requests and problems
 }
 
 func (m *matrixRun) logf(format string, args ...any) {
@@ -402,13 +389,12 @@ func (m *matrixRun) logf(format string, args ...any) {
 // problem fails the test. The log has where.
 func (m *matrixRun) problem(format string, args ...any) {
 	m.logf("PROBLEM: "+format, args...)
-	m.Fail()
+	m.t.Fail()
 }
 
 const (
-	matrixTimeout = 5 * time.Minute     // of one call. The retries of a small upload end after about half a minute
-	matrixMost    = 400                 // requests of one call. An upload without faults makes about ten
-	matrixOther   = "of another client" // the content of its object
+	matrixTimeout = 5 * time.Minute // of one call. The retries of a small upload end after about half a minute
+	matrixMost    = 400             // requests of one call. An upload without faults makes about ten
 )
 
 // RoundTrip makes a request, and replaces its reply.
@@ -420,7 +406,7 @@ func (m *matrixRun) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	status, who, after, first := m.replaced(r)
+	status, who, after := m.replaced(r)
 	var resp *http.Response
 	var err error
 	if status == "" || after {
@@ -445,9 +431,6 @@ func (m *matrixRun) RoundTrip(req *http.Request) (*http.Response, error) {
 		m.had[i] = max(m.had[i], n)
 	}
 	m.mu.Unlock()
-	if first && m.c.written {
-		m.send("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=obj", nil, matrixOther)
-	}
 	if status == "lost" {
 		return nil, errReset
 	}
@@ -477,24 +460,24 @@ func (m *matrixRun) await(ctx context.Context, r matrixRequest) error {
 	return nil
 }
 
-// replaced returns the status with which the reply to r will be replaced, or "". first reports that it is the first one.
-func (m *matrixRun) replaced(r matrixRequest) (status, who string, after, first bool) {
+// replaced returns the status with which the reply to r will be replaced, or "".
+func (m *matrixRun) replaced(r matrixRequest) (status, who string, after bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.c
 	switch {
 	case !m.faulty:
-		return "", "", false, false
+		return "", "", false
 	case c.since != nil && !m.met:
 		if m.met = r.kind == c.since.kind && (r.part == 0 || r.part == c.of.part); m.met {
-			return c.since.status, "service", c.since.after, false
+			return c.since.status, "service", c.since.after
 		}
-		return "", "", false, false
+		return "", "", false
 	case r != c.of, c.times == once && m.fired == 1, c.times == twice && m.fired == 2:
-		return "", "", false, false
+		return "", "", false
 	}
 	m.fired++
-	return c.status, c.who, c.after, m.fired == 1
+	return c.status, c.who, c.after
 }
 
 // note records a reply of the service.
@@ -557,123 +540,106 @@ func matrixReply(req *http.Request, r matrixRequest, status, who string) *http.R
 
 // holding asks the service how many bytes of each part it stores, and what else than the object. It does not use the network.
 func (m *matrixRun) holding() (bytes [3]int64, left []string) {
-	var uploads struct {
-		Upload []struct {
-			UploadID string `xml:"UploadId"`
-		}
+	has := func(part string, size int64) {
+		n, _ := strconv.Atoi(part)
+		bytes[n] = max(bytes[n], size)
 	}
-	_ = xml.NewDecoder(m.send("GET", "/bkt?uploads", nil, "").Body).Decode(&uploads)
-	for _, u := range uploads.Upload {
-		var list struct {
-			Part []struct {
-				PartNumber int
-				Size       int64
-			}
+	for _, id := range matrixUpload.FindAllStringSubmatch(m.send("GET", "/bkt?uploads", "").Body.String(), -1) {
+		parts := matrixPart.FindAllStringSubmatch(m.send("GET", "/bkt/obj?uploadId="+url.QueryEscape(id[1]), "").Body.String(), -1)
+		for _, p := range parts {
+			size, _ := strconv.ParseInt(p[2], 10, 64)
+			has(p[1], size)
 		}
-		_ = xml.NewDecoder(m.send("GET", "/bkt/obj?uploadId="+url.QueryEscape(u.UploadID), nil, "").Body).Decode(&list)
-		for _, p := range list.Part {
-			bytes[p.PartNumber] = max(bytes[p.PartNumber], p.Size)
-		}
-		if len(list.Part) > 0 || m.c.of.kind != "initiate" { // only a reply that was lost has the ID of an empty one
+		if len(parts) > 0 || m.c.of.kind != "initiate" { // only a reply that was lost has the ID of an empty one
 			left = append(left, "a multipart upload")
 		}
 	}
 	temps, _ := m.srv.ListObjects("bkt", "gcsup-parts/")
 	for _, o := range temps {
 		left = append(left, o.Name)
-		bytes[matrixPartOf(o.Name)] = o.Size
+		has(fmt.Sprint(matrixPartOf(o.Name)), o.Size)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for part, uris := range m.sessions {
 		for _, uri := range uris {
-			r := m.send("PUT", uri, http.Header{"Content-Range": {"bytes */*"}}, "")
-			if last, ok := strings.CutPrefix(r.Header().Get("Range"), "bytes=0-"); ok && r.Code == http.StatusPermanentRedirect {
-				n, _ := strconv.ParseInt(last, 10, 64)
-				bytes[part] = max(bytes[part], n+1)
+			r, last := m.send("PUT", uri, "bytes */*"), int64(-1)
+			if n, _ := fmt.Sscanf(r.Header().Get("Range"), "bytes=0-%d", &last); n == 1 && r.Code == http.StatusPermanentRedirect {
+				has(fmt.Sprint(part), last+1)
 			}
 		}
 	}
 	return bytes, left
 }
 
+var (
+	matrixUpload = regexp.MustCompile(`<UploadId>([^<]+)`)
+	matrixPart   = regexp.MustCompile(`(?s)<PartNumber>(\d)</PartNumber>.*?<Size>(\d+)`)
+)
+
 // send makes a request of another client.
-func (m *matrixRun) send(method, target string, header http.Header, body string) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(method, target, strings.NewReader(body))
-	for name, values := range header {
-		req.Header[name] = values
+func (m *matrixRun) send(method, target, contentRange string) *httptest.ResponseRecorder {
+	req, w := httptest.NewRequest(method, target, http.NoBody), httptest.NewRecorder()
+	if contentRange != "" {
+		req.Header.Set("Content-Range", contentRange)
 	}
-	w := httptest.NewRecorder()
 	m.srv.ServeHTTP(w, req)
 	return w
 }
 
 // runMatrixCase runs a case, and reports whether it made the request.
 func runMatrixCase(t *testing.T, c *matrixCase) (fired bool) {
-	synctest.Test(t, func(t *testing.T) {
-		// With an MD5, which is the ETag of a part, a part is recognized after a lost reply. In the other
-		// scenes, the saved upload has the ETag. The MD5 would take half of the time.
-		opts := &fakegcs.Options{NoMD5: c.of.kind != "part"}
-		if c.way() == "auto" {
-			opts.Latency = 20 * time.Millisecond // a near service gets one connection
-		}
-		srv, client, stop := upload.ServeBucket(t, opts)
-		defer stop()
+	// With an MD5, which is the ETag of a part, a part is recognized after a lost reply. In the other
+	// scenes, the saved upload has the ETag. The MD5 would take half of the time.
+	opts := &fakegcs.Options{NoMD5: c.of.kind != "part"}
+	if c.way() == "auto" {
+		opts.Latency = 20 * time.Millisecond // a near service gets one connection
+	}
+	inBubbleWithMD5(t, opts, func(w *world) {
 		size, first := int64(multipart.MinPart+1), int64(multipart.MinPart)
 		if c.way() == "compose" {
 			size, first = 4*q, 2*q
 		}
 		m := &matrixRun{
-			T: t, c: c, srv: srv, next: client.Transport, store: newMemoryStore(), content: data(size), parts: [3]int64{0, first, size - first},
+			world: w, c: c, next: w.http.Transport, content: data(size), parts: [3]int64{0, first, size - first},
 			stored: make(chan struct{}), sessions: map[int][]string{},
 		}
+		w.http = &http.Client{Transport: m}
 		got := m.run()
-		if fired = m.fired > 0; t.Failed() {
-			t.Errorf("%s\noutcome: %v\nwant:    %v\n%s", c, got, c.want(), strings.Join(m.log, "\n"))
+		if fired = m.fired > 0; w.t.Failed() {
+			w.t.Errorf("%s\noutcome: %v\nwant:    %v\n%s", c, got, c.want(), strings.Join(m.log, "\n"))
 		}
 	})
 	return fired
 }
 
-// uploader returns the Uploader of a new process.
-func (m *matrixRun) uploader(with ...func(*upload.Options)) *upload.Uploader {
-	opts := &upload.Options{Endpoint: "http://gcs.test", Store: m.store, ChunkSize: q, Observer: func(e upload.Event) {
-		if e.Kind != upload.Progress {
-			m.logf("%v part %d %s %v", e.Kind, e.Part, e.Cause, e.Err)
-		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.warned = m.warned || e.Kind == upload.Warning
-	}}
+// options are those of each process.
+func (m *matrixRun) options(o *upload.Options) {
+	o.ChunkSize = q
 	switch m.c.way() {
 	case "compose":
-		opts.Parallel = composed(2, 2*q)
+		o.Parallel = composed(2, 2*q)
 	case "multipart":
-		byMultipart(opts)
+		byMultipart(o)
 	case "either":
-		opts.Parallel, opts.ChunkSize = &upload.Parts{Connections: 2, MinPart: multipart.MinPart}, 4*mib
+		o.Parallel, o.ChunkSize = &upload.Parts{Connections: 2, MinPart: multipart.MinPart}, 4*mib
 	case "auto":
-		opts.Parallel, opts.ChunkSize = upload.AutoPartsFrom(0, mib, multipart.MinPart), 4*mib
+		o.Parallel, o.ChunkSize = upload.AutoPartsFrom(0, mib, multipart.MinPart), 4*mib
 	}
 	if m.c.large {
-		opts.Memory = q
+		o.Memory = q
 	}
-	for _, f := range with {
-		f(opts)
-	}
-	up, err := upload.New(&http.Client{Transport: m}, opts)
-	if err != nil {
-		m.Fatal(err)
-	}
-	return up
 }
+
+// warned reports whether the last call warned.
+func (m *matrixRun) warned() bool { return m.saw(upload.Warning) > 0 }
 
 // call makes a call with a bound for its time. It returns the bytes of each part that the service received.
 func (m *matrixRun) call(name string, f func(context.Context) error) (received [3]int64, err error) {
-	ctx, stop := context.WithTimeout(m.Context(), matrixTimeout)
+	ctx, stop := context.WithTimeout(m.t.Context(), matrixTimeout)
 	defer stop()
 	m.mu.Lock()
-	m.requests, m.stop, m.warned = 0, stop, false
+	m.requests, m.stop, m.events = 0, stop, nil
 	m.mu.Unlock()
 	from := len(m.srv.Requests())
 	err = f(ctx)
@@ -695,19 +661,19 @@ func (m *matrixRun) call(name string, f func(context.Context) error) (received [
 
 // upload uploads the file.
 func (m *matrixRun) upload(ctx context.Context, with ...func(*upload.Options)) error {
-	_, err := m.uploader(with...).ReaderAt(ctx, bytes.NewReader(m.content), int64(len(m.content)), "v1", spec)
+	_, err := m.uploader(append(with, m.options)...).ReaderAt(ctx, bytes.NewReader(m.content), int64(len(m.content)), "v1", spec)
 	return err
 }
 
 // ids returns the IDs of the saved uploads.
 func (m *matrixRun) ids() []string {
-	ids, _ := m.store.List(m.Context())
+	ids, _ := m.store.List(m.t.Context())
 	return ids
 }
 
 // prune calls Prune, and returns its errors.
 func (m *matrixRun) prune(ctx context.Context) (err error) {
-	for _, e := range m.uploader().Prune(ctx, &upload.PruneOptions{MissingSource: m.c.act != actPrune}) {
+	for _, e := range m.uploader(m.options).Prune(ctx, &upload.PruneOptions{MissingSource: m.c.act != actPrune}) {
 		err = errors.Join(err, e)
 	}
 	return err
@@ -715,7 +681,7 @@ func (m *matrixRun) prune(ctx context.Context) (err error) {
 
 func (m *matrixRun) cancel(ctx context.Context) (err error) {
 	for _, id := range m.ids() {
-		err = errors.Join(err, m.uploader().Cancel(ctx, id))
+		err = errors.Join(err, m.uploader(m.options).Cancel(ctx, id))
 	}
 	return err
 }
@@ -729,19 +695,13 @@ func (m *matrixRun) interrupted() {
 	m.interrupt()
 	m.interrupt = nil
 	if held, _ := m.holding(); !errors.Is(err, context.Canceled) || len(m.ids()) != 1 || held[1] != m.parts[1] {
-		m.Fatalf("not interrupted: %v, %v\n%s", err, held, strings.Join(m.log, "\n"))
+		m.t.Fatalf("not interrupted: %v, %v\n%s", err, held, strings.Join(m.log, "\n"))
 	}
 	if m.c.act != actRemove {
 		return
 	}
-	doc, err := m.store.Load(m.Context(), m.ids()[0])
-	if err == nil {
-		doc.SourceIdentity, doc.SourcePath = "", "/does/not/exist"
-		err = m.store.Save(m.Context(), doc)
-	}
-	if err != nil {
-		m.Fatal(err)
-	}
+	id := m.ids()[0]
+	m.plant(id, id, func(t *state.Upload) { t.SourceIdentity, t.SourcePath = "", "/does/not/exist" })
 }
 
 // run runs the case, and returns its outcome.
@@ -792,14 +752,13 @@ func (m *matrixRun) run() (got matrixOutcome) {
 	return got
 }
 
-// object returns whether the object exists, and whether it is that of the other client. It reports a wrong one.
-func (m *matrixRun) object() (exists, other bool) {
+// made reports whether the object exists. It must be right.
+func (m *matrixRun) made() bool {
 	got, err := m.srv.ReadObject("bkt", "obj")
-	other = m.c.written && string(got) == matrixOther
-	if err == nil && !other && !bytes.Equal(got, m.content) {
+	if err == nil && !bytes.Equal(got, m.content) {
 		m.problem("the object is wrong: %d bytes, want %d", len(got), len(m.content))
 	}
-	return err == nil && !other, other
+	return err == nil
 }
 
 // way returns how the object was made.
@@ -823,16 +782,15 @@ func (m *matrixRun) wantNothingLeft(want matrixOutcome) {
 
 // uploaded returns the outcome of a call that uploads, and makes the next one if necessary.
 func (m *matrixRun) uploaded(want matrixOutcome, err error) matrixOutcome {
-	exists, other := m.object()
+	exists, warned := m.made(), m.warned()
 	held, _ := m.holding()
-	warned := m.warned
 	switch saved := len(m.ids()); {
-	case err == nil && !exists && !other:
+	case err == nil && !exists:
 		m.problem("no object")
 		return done
 	case err == nil && saved == 0:
 		m.wantNothingLeft(want)
-		if way, asked := m.way(), m.c.way(); !other && way != asked && (way != "multipart" || asked == "compose") {
+		if way, asked := m.way(), m.c.way(); way != asked && (way != "multipart" || asked == "compose") {
 			return otherWay
 		}
 		return done
@@ -853,26 +811,13 @@ func (m *matrixRun) uploaded(want matrixOutcome, err error) matrixOutcome {
 		}
 	}
 	m.again(want, held, exists)
-	if other && errors.Is(err, session.ErrOutcomeUnknown) {
-		return unknown
-	}
 	return kept
 }
 
 // again makes the next call without faults. The service has held, and perhaps the object.
 func (m *matrixRun) again(want matrixOutcome, held [3]int64, exists bool) {
 	received, err := m.call("next upload", func(ctx context.Context) error { return m.upload(ctx) })
-	if m.c.written && errors.Is(err, session.ErrOutcomeUnknown) {
-		if _, other := m.object(); !other || received != [3]int64{} {
-			m.problem("the object of the other client was replaced, or %v bytes were sent", received)
-		}
-		if _, err := m.call("cancel", m.cancel); err != nil {
-			m.problem("cancel: %v", err)
-		}
-		m.wantNothingLeft(0)
-		return
-	}
-	if made, _ := m.object(); err != nil || !made {
+	if err != nil || !m.made() {
 		m.problem("the next call failed: %v", err)
 	}
 	m.wantNothingLeft(want)
@@ -892,7 +837,7 @@ func (m *matrixRun) removed(want matrixOutcome, err error) (got matrixOutcome) {
 	got = done
 	if len(m.ids()) > 0 {
 		got = kept
-		if err == nil && !(m.c.act == actRemove && m.warned) {
+		if err == nil && !(m.c.act == actRemove && m.warned()) {
 			m.problem("the upload is still saved, and the call reported nothing")
 		}
 		again := m.cancel
@@ -905,7 +850,7 @@ func (m *matrixRun) removed(want matrixOutcome, err error) (got matrixOutcome) {
 	} else if err != nil {
 		m.problem("the saved upload was deleted, although the call failed: %v", err)
 	}
-	if exists, _ := m.object(); exists {
+	if m.made() {
 		m.problem("there is an object")
 	}
 	m.wantNothingLeft(want)

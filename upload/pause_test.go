@@ -1,6 +1,7 @@
 package upload_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/grace"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -352,4 +354,32 @@ func TestPauseDoesNotHang(t *testing.T) {
 			t.Errorf("CRC32C = %08x, want %08x", res.Object.CRC32C, sum)
 		}
 	})
+}
+
+// TestCancellationWaitsForNoSource checks that a canceled upload whose source hangs returns soon, and reports what was committed.
+func TestCancellationWaitsForNoSource(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		with func(*upload.Options)
+		from int64 // what is read before the source hangs
+	}{
+		"session": {resumable, 0},
+		"parts":   {func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 2*mib), q }, 4 * mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				src := &hangingSource{bytes.NewReader(data(8 * mib)), tt.from, make(chan struct{})}
+				ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+				defer cancel()
+				began := time.Now()
+				_, err := w.uploader(withoutStore, tt.with).ReaderAt(ctx, src, 8*mib, "", spec)
+				e, ok := errors.AsType[*upload.InterruptedError](err)
+				if took := time.Since(began); !ok || !errors.Is(err, context.DeadlineExceeded) || e.Committed != tt.from || e.Sent != tt.from || took > 10*time.Second+grace.Call {
+					t.Errorf("%+v after %v, want %d bytes committed", err, took, tt.from)
+				}
+				close(src.free)
+				time.Sleep(time.Minute) // until the parts are removed
+			})
+		})
+	}
 }

@@ -101,10 +101,10 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeFinishedAndDeleted checks that an object is not reported if it was deleted after an
-// earlier process had finished its session, although the session still describes it. Without the
-// permission to read the object, the outcome is unknown.
-func TestResumeFinishedAndDeleted(t *testing.T) {
+// TestResumeFinished checks that an upload is complete if the first process sent the last byte and ended before the reply. The
+// object is not reported if it was deleted since, although the session still describes it. Without the permission to read the
+// object, the outcome is unknown.
+func TestResumeFinished(t *testing.T) {
 	t.Parallel()
 	remove := func(w *world) {
 		if err := w.srv.DeleteObject("bkt", "obj"); err != nil {
@@ -117,6 +117,7 @@ func TestResumeFinishedAndDeleted(t *testing.T) {
 		want    error
 		restart int
 	}{
+		{"finished", func(*world) {}, nil, 0},
 		{"deleted", remove, nil, 1},
 		{"deleted, and the session is gone", func(w *world) {
 			remove(w)
@@ -143,34 +144,17 @@ func TestResumeFinishedAndDeleted(t *testing.T) {
 				if !errors.Is(err, test.want) {
 					t.Fatalf("%v, want %v\n%s", err, test.want, w.trace())
 				}
-				if w.saw(upload.Restarted) != test.restart || test.want != nil && res.Object != nil {
+				if w.saw(upload.Restarted) != test.restart || test.want != nil && res.Object != nil || test.restart == 0 && res.BytesSent > 0 {
 					t.Errorf("%+v, %d sessions started over\n%s", res, w.saw(upload.Restarted), w.trace())
 				}
+				if test.name == "finished" && (res.Requests != 2 || !res.Resumed || res.ResumedFrom != 9*mib || res.Object.Generation == 0) {
+					t.Errorf("Result = %+v", res)
+				}
 				w.wantObject("obj", content)
+				w.wantSaved(count(test.want != nil))
 			})
 		})
 	}
-}
-
-// TestResumeFinished checks that an upload is complete if the first process
-// sent the last byte and ended before the reply.
-func TestResumeFinished(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(9 * mib)
-		path := w.file(content)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStallReply}})
-		w.timeOut(path, spec)
-		w.wantObject("obj", content)
-		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.BytesSent != 0 || res.Requests != 2 || !res.Resumed || res.ResumedFrom != 9*mib || res.Object.Generation == 0 {
-			t.Errorf("Result = %+v", res)
-		}
-		w.wantSaved(0)
-	})
 }
 
 // TestResumeReadsLittle checks that a resume gets the checksum of the sent bytes from
@@ -397,51 +381,6 @@ func TestSourceChangesWhileSending(t *testing.T) {
 	}
 }
 
-// TestUselessSavedUploads checks that an upload starts over if its saved upload is useless,
-// and that an event reports why.
-func TestUselessSavedUploads(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	content := data(9 * mib)
-	for _, tt := range []struct {
-		name  string
-		spoil func(w *world, path, id string)
-	}{
-		{"damaged", func(w *world, path, id string) {
-			file := filepath.Join(w.state, id+".json")
-			b, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(file, b[:len(b)/2], 0o600)
-			}
-			if err != nil {
-				w.t.Error(err)
-			}
-		}},
-		{"empty", func(w *world, path, id string) {
-			if err := os.WriteFile(filepath.Join(w.state, id+".json"), nil, 0o600); err != nil {
-				w.t.Error(err)
-			}
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				path := w.file(content)
-				first := w.interrupt(path, 6*mib)
-				tt.spoil(w, path, first.ID)
-				res, err := w.uploader().File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				if res.Resumed || w.saw(upload.Discarded) != 1 {
-					t.Errorf("Result = %+v; %d Discarded events", res, w.saw(upload.Discarded))
-				}
-			})
-		})
-	}
-}
-
 // TestClockDoesNotDeleteSavedUploads checks that a saved upload which looks expired is
 // resumed if the service still has it: the clock of this machine may have jumped.
 func TestClockDoesNotDeleteSavedUploads(t *testing.T) {
@@ -574,56 +513,30 @@ func TestCrashWhileStartingOver(t *testing.T) {
 	}
 }
 
-// TestOptionsOfANewSession checks which options the object gets if a saved upload
-// cannot be resumed: those of the first run if the session was lost, and those of
-// this call if the source changed.
+// TestOptionsOfANewSession checks that the object gets the options of this call, and not those of the saved upload, if the source
+// changed. TestSavedUploadHasTheSessionsOptions has a session that was lost.
 func TestOptionsOfANewSession(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
-	for _, changed := range []bool{false, true} {
-		inBubble(t, nil, func(w *world) {
-			path := w.file(data(9 * mib))
-			stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}}
-			w.addFaults(stall)
-			first := spec
-			first.ContentType = "text/first"
-			w.timeOut(path, first)
-			want := "text/first"
-			if changed {
-				want = "text/derived"
-				if err := appendTo(path, "x"); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				w.addFaults(
-					faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}},
-					// The next session is interrupted and resumed too.
-					faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}},
-				)
-			}
-			second := spec
-			second.DefaultContentType = "text/derived"
-			up := w.uploader(func(o *upload.Options) { o.RestartChanged, o.StallTimeout = true, time.Minute })
-			ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
-			defer cancel()
-			_, err := up.File(ctx, path, second)
-			if !changed {
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatal(err)
-				}
-				_, err = up.File(w.t.Context(), path, second)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != want {
-				t.Errorf("changed %v: content type = %q, want %q", changed, o.ContentType, want)
-			}
-		})
-	}
+	inBubble(t, nil, func(w *world) {
+		path := w.file(data(9 * mib))
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}})
+		first, second := spec, spec
+		first.ContentType, second.DefaultContentType = "text/first", "text/derived"
+		w.timeOut(path, first)
+		if err := appendTo(path, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, second); err != nil {
+			t.Fatal(err)
+		}
+		if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != "text/derived" {
+			t.Errorf("content type = %q", o.ContentType)
+		}
+	})
 }
 
-// TestSmallFilesNeedNoStore checks that a file that is sent in one request works with
+// TestSmallFilesNeedNoStore checks that a file that is sent in one request, alone or in a batch, works with
 // a store whose methods all fail, and takes no lock.
 func TestSmallFilesNeedNoStore(t *testing.T) {
 	t.Parallel()
@@ -637,6 +550,9 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 			t.Error(err)
 		}
 		w.wantObject("obj", content)
+		if got := files(w.t.Context(), w.uploader(broken), w.jobs(2, 1000), nil); ended(got, nil) != 2 {
+			t.Errorf("a batch: %+v", got)
+		}
 		if _, err := w.uploader(resumable, broken).File(w.t.Context(), w.file(data(9*mib)), spec); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("a large file: %v, want the store's error", err)
 		}
@@ -737,70 +653,4 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 			w.wantSaved(1)
 		})
 	}
-}
-
-// TestSessionLostBetweenRuns checks that a resume starts over if the service
-// has lost the session.
-func TestSessionLostBetweenRuns(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, effect := range []faults.Effect{faults.EffectNotFound, faults.EffectGone} {
-		t.Run(string(effect), func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(9 * mib)
-				path := w.file(content)
-				w.interrupt(path, 6*mib)
-				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: effect}})
-				res, err := w.uploader().File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.wantObject("obj", content)
-				if res.Resumed || res.ResumedFrom != 0 || w.saw(upload.Restarted) != 1 {
-					t.Errorf("Result = %+v", res)
-				}
-			})
-		})
-	}
-}
-
-// TestCanceled checks that Cancel cancels the session at the service and
-// deletes the saved upload.
-func TestCanceled(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		first := w.interrupt(path, 6*mib)
-		if err := w.uploader().Cancel(w.t.Context(), first.ID); err != nil {
-			t.Fatal(err)
-		}
-		w.wantSaved(0)
-		if !strings.HasSuffix(w.trace(), "cancel  -> 499\n") {
-			t.Errorf("requests:\n%s", w.trace())
-		}
-		if _, err := w.uploader().Resume(w.t.Context(), first.ID); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("resume after cancel: %v, want ErrNotFound", err)
-		}
-	})
-}
-
-// TestInUse checks that an upload that another process holds is refused with
-// ErrInUse, and that the error names the process.
-func TestInUse(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		first := w.interrupt(path, 6*mib)
-		unlock, err := w.store.Lock(w.t.Context(), first.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
-			t.Errorf("error = %v, want ErrInUse that names the process", err)
-		}
-		unlock()
-		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
-			t.Error(err)
-		}
-	})
 }

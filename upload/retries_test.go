@@ -26,7 +26,7 @@ func unavailable(after int) []faults.Fault {
 	}
 }
 
-// TestRetries checks how many failures in a row end an upload.
+// TestRetries checks how many failures in a row end an upload, and that a large one can be resumed.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -45,14 +45,19 @@ func TestRetries(t *testing.T) {
 	} {
 		for _, size := range []int64{1000, large} {
 			inBubble(t, &fakegcs.Options{Faults: unavailable(1)}, func(w *world) {
-				up := w.uploader(resumable, func(o *upload.Options) { o.RetryFor = tt.opts.RetryFor })
+				path, up := w.file(data(size)), w.uploader(resumable, func(o *upload.Options) { o.RetryFor = tt.opts.RetryFor })
 				for _, c := range tt.call {
 					up = withCall(up, c)
 				}
-				res, err := up.File(w.t.Context(), w.file(data(size)), spec)
+				res, err := up.File(w.t.Context(), path, spec)
 				e, ok := errors.AsType[*session.Error](err)
 				if !ok || !errors.Is(err, session.ErrRetriesExhausted) || res.Retries != tt.retries || len(e.Waits) != tt.retries || size == large && e.Attempts != tt.retries+1 {
 					t.Errorf("%s, %d bytes: %d retries, %v, want %d", tt.name, size, res.Retries, err, tt.retries)
+				}
+				w.wantSaved(count(size == large))
+				w.srv.ClearFaults()
+				if again, err := up.File(w.t.Context(), path, spec); err != nil || res.Resumable != (size == large) || again.Resumed != res.Resumable {
+					t.Errorf("%s, %d bytes: then %+v, %v", tt.name, size, again, err)
 				}
 			})
 		}

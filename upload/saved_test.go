@@ -89,8 +89,8 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 		delete(calls, "Prune") // it loads the upload before it locks it
 		check("a damaged upload that is locked", state.ErrInUse)
 		unlock()
-		if err := calls["File"](w.uploader()); err != nil {
-			t.Error(err)
+		if err := calls["File"](w.uploader()); err != nil || w.saw(upload.Discarded) != 1 {
+			t.Errorf("%d Discarded events, %v", w.saw(upload.Discarded), err)
 		}
 		if _, err := os.Stat(strings.TrimSuffix(file, ".json") + ".damaged"); err != nil {
 			t.Error(err)

@@ -26,6 +26,9 @@ var calls = map[string]func(w *world, up *upload.Uploader, path string, content 
 	"ReaderAt": func(w *world, up *upload.Uploader, _ string, content []byte) (*upload.Result, error) {
 		return up.ReaderAt(w.t.Context(), bytes.NewReader(content), int64(len(content)), "v1", spec)
 	},
+	"ReaderAt without identity": func(w *world, up *upload.Uploader, _ string, content []byte) (*upload.Result, error) {
+		return up.ReaderAt(w.t.Context(), bytes.NewReader(content), int64(len(content)), "", spec)
+	},
 	"Bytes": func(w *world, up *upload.Uploader, _ string, content []byte) (*upload.Result, error) {
 		return up.Bytes(w.t.Context(), content, spec)
 	},

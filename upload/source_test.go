@@ -19,22 +19,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestReaderAt checks the object at the boundaries of requests.
-func TestReaderAt(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, size := range []int64{0, 1, q, 8 * mib, 8*mib + 1, 9 * mib} {
-		for _, identity := range []string{"", "v1"} {
-			inBubble(t, nil, func(w *world) {
-				r, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(data(size)), size, identity, spec)
-				if err != nil || r.Size != size {
-					t.Fatalf("%d bytes: %+v, %v", size, r, err)
-				}
-				w.wantObject("obj", data(size))
-				w.wantSaved(0)
-			})
-		}
-	}
+// TestReaderAtInvalid checks that a negative size, and an identity that is no text, are refused.
+func TestReaderAtInvalid(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		for _, identity := range []string{"", "\xff"} {
 			if _, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(nil), int64(len(identity))-1, identity, spec); !errors.Is(err, session.ErrInvalid) {
@@ -262,19 +248,6 @@ func TestExpectedSizeOfFS(t *testing.T) {
 					w.wantNoObject(s.Object)
 				}
 			}
-		}
-	})
-}
-
-// TestFSEvents checks that a file of an fs.FS that cannot be opened has a last event,
-// like a file on disk.
-func TestFSEvents(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
-		if _, err := w.uploader().FS(w.t.Context(), fstest.MapFS{}, "none", spec); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("error = %v, want fs.ErrNotExist", err)
-		}
-		if n := w.saw(upload.Failed); n != 1 {
-			t.Errorf("%d Failed events, want 1", n)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -51,6 +52,9 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 		}, kinds(upload.Started, upload.Done)},
 		{"no such file", nil, func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error) {
 			return up.File(ctx, filepath.Join(w.dir, "missing"), spec)
+		}, kinds(upload.Failed)},
+		{"no such file of a file system", nil, func(ctx context.Context, w *world, up *upload.Uploader) (*upload.Result, error) {
+			return up.FS(ctx, fstest.MapFS{}, "none", spec)
 		}, kinds(upload.Failed)},
 		{"no such bucket", nil, file(10, missing), kinds(upload.Started, upload.Failed)},
 		{"precondition", nil, file(10, existing), kinds(upload.Failed)},

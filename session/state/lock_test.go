@@ -167,79 +167,15 @@ func TestLockFile(t *testing.T) {
 	}
 }
 
-// TestLocked checks that Locked sees the lock of this and of another process, and
-// creates no file.
-func TestLocked(t *testing.T) {
-	dir := t.TempDir()
-	d, err := state.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
+// TestLockedMakesNoFile checks that Locked creates no file.
+func TestLockedMakesNoFile(t *testing.T) {
+	dir := newDir(t)
+	if locked, err := openDir(t, dir).Locked(t.Context(), "id"); err != nil || locked {
+		t.Errorf("Locked = %v, %v", locked, err)
 	}
-	defer d.Close()
-	ctx := context.Background()
-	want := func(when string, want bool) {
-		t.Helper()
-		if locked, err := d.Locked(ctx, "id"); err != nil || locked != want {
-			t.Errorf("%s: Locked = %v, %v, want %v", when, locked, err, want)
-		}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("Locked made %v", left)
 	}
-	want("before any lock", false)
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
-		t.Errorf("Locked made %v, %v", entries, err)
-	}
-	unlock, err := d.Lock(ctx, "id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want("in this process", true)
-	if err := d.Save(ctx, tokenOf(t, "id")); err != nil { // the lock file stays
-		t.Fatal(err)
-	}
-	unlock()
-	want("after it", false)
-	other, end := holder(t, dir)
-	want("in another process", true)
-	end.Close()
-	if code := other.Wait(); code != 0 {
-		t.Fatal(other.Output())
-	}
-	want("after that", false)
-	if _, err := d.Locked(ctx, "../id"); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("Locked of an invalid ID: %v", err)
-	}
-}
-
-// TestLockedDoesNotDisturb checks that Lock never fails because of a concurrent
-// Locked.
-func TestLockedDoesNotDisturb(t *testing.T) {
-	d, err := state.OpenDir(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := d.Save(ctx, tokenOf(t, "id")); err != nil {
-		t.Fatal(err)
-	}
-	var asker sync.WaitGroup
-	asker.Go(func() {
-		for ctx.Err() == nil {
-			if _, err := d.Locked(ctx, "id"); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	for range 100 {
-		unlock, err := d.Lock(ctx, "id")
-		if err != nil {
-			t.Error(err)
-			break
-		}
-		unlock()
-	}
-	cancel()
-	asker.Wait()
 }
 
 // tokenOf returns a saved upload with an ID.

@@ -6,7 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/backoff"
@@ -123,6 +125,37 @@ func TestRateBeforePermit(t *testing.T) {
 		}
 		if insert(w.t.Context(), 429); rate.LastRefused().IsZero() || w.count(engine.Warning) > 0 {
 			t.Error("a 429 does not change the rate, or there is a warning although requests were paced before")
+		}
+	})
+}
+
+// TestRetriesAreNotBehindNewRequests checks that a request after a failure waits for the rate of its bucket before those that were not
+// made yet.
+func TestRetriesAreNotBehindNewRequests(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{}, func(w *world) {
+		rate := new(backoff.Rate)
+		rate.Set(1)
+		w.uplink.Rate = func(string) *backoff.Rate { return rate }
+		var made []string
+		insert := func(x *engine.Requester, name string) {
+			x.Plain(w.t.Context(), session.OpInsert, func(context.Context, *session.Client) session.Reply {
+				made = append(made, name)
+				return session.Reply{Op: session.OpInsert, Status: 200}
+			})
+		}
+		retry := w.requester(spec)
+		failed := unavailable
+		_ = retry.Retry.Wait(w.t.Context(), &failed, 0)
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() { insert(w.requester(spec), "new") })
+		}
+		synctest.Wait()
+		group.Go(func() { insert(retry, "retry") })
+		group.Wait()
+		if at := slices.Index(made, "retry"); at > 5 {
+			t.Errorf("the retry was request %d of %d", at+1, len(made))
 		}
 	})
 }

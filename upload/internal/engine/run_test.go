@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gcsup/backoff"
@@ -522,4 +523,58 @@ func (b brokenAt) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.ErrNoProgress
 	}
 	return len(p), nil
+}
+
+// sendingHook is a record that calls a function before each request with data.
+type sendingHook struct {
+	engine.Unrecorded
+	call func(committed int64)
+}
+
+func (h sendingHook) Sending(_ context.Context, committed, _, _ int64) error {
+	h.call(committed)
+	return nil
+}
+
+// TestStartsThatAreSuccesses checks which replies of a run that commit nothing end a row of failures, after which the breaker opens:
+// only a session that opens after a failure. One that opens at the first try, and a query that is answered, are possible while data is
+// refused.
+func TestStartsThatAreSuccesses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		faults []faults.Fault
+		before bool // another upload fails before the run
+		opens  bool // the breaker, if another upload fails before the last request with data
+	}{
+		{"a start at the first try", nil, true, true},
+		{"a start after a failure", on(faults.OpStart, status(503)), false, false},
+		{"a query after a failure", on(faults.OpPut, status(503)), false, true},
+	} {
+		inBubble(t, fakegcs.Options{Faults: tt.faults}, func(w *world) {
+			w.uplink.Breaker = &backoff.Breaker{Threshold: 2}
+			fail := func() {
+				other, failed := w.requester(spec).Retry, unavailable
+				go func() {
+					defer other.Close()
+					_ = other.Wait(w.t.Context(), &failed, 0)
+				}()
+				synctest.Wait()
+			}
+			if tt.before {
+				fail()
+			}
+			open := false
+			w.record = sendingHook{call: func(committed int64) {
+				if committed == 0 {
+					fail()
+					open = w.uplink.Breaker.Open()
+				}
+			}}
+			if _, err := w.run(spec, file(data(q+5)), engine.TransferOptions{}).Drive(w.t.Context()); err != nil || open != tt.opens {
+				t.Errorf("%s: the breaker is open: %v, %v", tt.name, open, err)
+			}
+			time.Sleep(time.Minute) // until the others have ended
+		})
+	}
 }

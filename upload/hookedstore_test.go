@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -13,53 +12,6 @@ import (
 )
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-
-// memoryStore keeps the saved form of saved uploads.
-type memoryStore struct {
-	mu      sync.Mutex
-	uploads map[string][]byte
-}
-
-func newMemoryStore() *memoryStore { return &memoryStore{uploads: map[string][]byte{}} }
-
-func (s *memoryStore) Load(_ context.Context, id string) (*state.Upload, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.uploads[id]
-	if !ok {
-		return nil, state.ErrNotFound
-	}
-	return state.Decode(b)
-}
-
-func (s *memoryStore) Save(_ context.Context, t *state.Upload) error {
-	b, err := state.Encode(t)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.uploads[t.ID] = b
-	return nil
-}
-
-func (s *memoryStore) List(context.Context) (ids []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id := range s.uploads {
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
-func (s *memoryStore) Delete(_ context.Context, id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.uploads, id)
-	return nil
-}
-
-func (s *memoryStore) Lock(context.Context, string) (func(), error) { return func() {}, nil }
 
 // hooked is a store that calls before with the name of each method except List, and fails if it fails.
 type hooked struct {
