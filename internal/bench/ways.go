@@ -22,12 +22,13 @@ type uploadFunc func(ctx context.Context, object string, s source) error
 
 // ways are the ways of this program by name.
 var ways = map[string]way{
-	"bare PUT":       barePuts,
-	"bare insert":    bareInserts,
-	"upload.File":    fromFile,
-	"upload.Reader":  fromReader,
-	"spooled Reader": fromSpool,
-	"upload.Bytes":   fromBytes,
+	"bare PUT":        barePuts,
+	"bare insert":     bareInserts,
+	"upload.File":     fromFile,
+	"upload.Reader":   fromReader,
+	"spooled Reader":  fromSpool,
+	"Reader in parts": fromReaderInParts,
+	"upload.Bytes":    fromBytes,
 	"storage.Writer": func(ctx context.Context, _ string) (uploadFunc, error) {
 		return writer(ctx, option.WithHTTPClient(newHTTPClient(100)))
 	},
@@ -130,6 +131,16 @@ func fromFile(_ context.Context, endpoint string) (uploadFunc, error) {
 
 func fromReader(_ context.Context, endpoint string) (uploadFunc, error) {
 	up, err := newUploader(upload.Options{Endpoint: endpoint})
+	return readerFunc(up), err
+}
+
+// fromReaderInParts sends a stream over eight connections.
+func fromReaderInParts(_ context.Context, endpoint string) (uploadFunc, error) {
+	store, err := newStore()
+	if err != nil {
+		return nil, err
+	}
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Parallel: &upload.Parts{Connections: 8}})
 	return readerFunc(up), err
 }
 
