@@ -36,26 +36,27 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 // connection. Unlike that of a file, the rate of one connection is not measured first: what was sent meanwhile would be
 // sent again.
 func (p *Planner) PlanStream(ctx context.Context) (Plan, error) {
-	f := facts{divisible: true, need: connections.Several}
-	if why := p.StreamRefused(); why != "" {
-		f.refused = f.refused.and(why)
-	} else {
+	f := facts{divisible: true, need: connections.Several, refused: p.StreamRefused()}
+	if len(f.refused) == 0 {
 		f.multipart = untried
-	}
-	if p.Options.Auto {
-		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
-			f.need, f.suffices = need, suffices
-		}
 	}
 	return p.plan(ctx, f, p.prepareStream)
 }
 
-// StreamRefused returns the reason why a stream is sent over one connection that is known without a request, or "".
-func (p *Planner) StreamRefused() string {
+// StreamRefused returns the reasons why a stream is sent over one connection that are known without a request.
+func (p *Planner) StreamRefused() Reasons {
 	if !p.Multipart {
-		return "a stream is not composed"
+		return Reasons{"a stream is not composed"}
 	}
-	return multipart.Unsupported(p.Wire.Spec)
+	if why := multipart.Unsupported(p.Wire.Spec); why != "" {
+		return Reasons{why}
+	}
+	if p.Options.Auto {
+		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
+			return Reasons{suffices}
+		}
+	}
+	return nil
 }
 
 // plan is Plan for what is known without a request. prepareMultipart tries a multipart upload.
