@@ -455,6 +455,44 @@ func TestStreamInPartsLost(t *testing.T) {
 	})
 }
 
+// TestStreamInPartsCompletedLate checks an upload whose completion takes effect after its reply was lost and the
+// destination was looked at. The multipart upload is then gone, and the object is that of the stream.
+func TestStreamInPartsCompletedLate(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		plain := w.http
+		var late *http.Request
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			of := req.URL.Query().Has("uploadId")
+			switch {
+			case of && req.Method == http.MethodPost && late == nil:
+				body, err := io.ReadAll(req.Body)
+				if err != nil {
+					return nil, err
+				}
+				late = req.Clone(context.Background())
+				late.Body = io.NopCloser(bytes.NewReader(body))
+				return nil, errReset
+			case of && req.Method == http.MethodGet && late != nil && late.Body != nil:
+				resp, err := plain.Transport.RoundTrip(late)
+				if err != nil {
+					return nil, err
+				}
+				_ = resp.Body.Close()
+				late.Body = nil
+			}
+			return plain.Transport.RoundTrip(req)
+		})}
+		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(data(partedLarge)), spec)
+		if err != nil || res.BytesSent != partedLarge || late == nil || late.Body != nil {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.http = plain
+		w.wantOnlyObject(data(partedLarge))
+	})
+}
+
 // TestStreamInPartsCompressed checks that a compressed stream is sent in parts.
 func TestStreamInPartsCompressed(t *testing.T) {
 	t.Parallel()
