@@ -311,7 +311,7 @@ func (f *fileUpload) divide(ctx context.Context) error {
 		f.know.parts = inParts
 	case plan.Way != parts.Measured:
 		f.know.parts = undivided
-		f.reportUndivided(plan.Why)
+		f.reportUndivided("file", plan.Why)
 	case f.know.tried == noSession:
 		f.know.parts = unmeasured
 	default: // the measurement is too old by now
@@ -413,19 +413,6 @@ func (f *fileUpload) resumeParts(ctx context.Context) error {
 	return f.divided.send(ctx)
 }
 
-// reportUndivided reports why a file is not sent in parts: as a Warning if
-// the caller asked for parts, and as Undivided with Parts.Auto.
-func (f *fileUpload) reportUndivided(why parts.Reasons) {
-	if len(why) == 0 {
-		return
-	}
-	if f.u.opts.Parallel.options().Auto {
-		f.events.post(Event{Kind: Undivided, Cause: why.String()})
-		return
-	}
-	f.events.post(Event{Kind: Warning, Cause: "the file is sent over one connection: " + why.String()})
-}
-
 // slowConnection is the error of a request whose first bytes were slow.
 type slowConnection struct{ rate int64 } // bytes per second
 
@@ -444,7 +431,7 @@ func (f *fileUpload) measure() engine.Measure {
 			return false, nil
 		}
 		if need, why := link.Need(f.u.opts.Parallel.options().Connections); need != connections.Several {
-			f.reportUndivided(parts.Reasons{why})
+			f.reportUndivided("file", parts.Reasons{why})
 			return true, nil
 		}
 		return true, &slowConnection{rate}

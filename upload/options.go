@@ -77,7 +77,7 @@ type Options struct {
 	// Together they took 10 ms on the machine of this measurement.
 	ChunkSize int64
 
-	// Parallel sends large files in parts over several connections. nil means one connection for new
+	// Parallel sends large files and streams in parts over several connections. nil means one connection for new
 	// uploads, and for saved ones in parts. Saved uploads can be resumed, queried and canceled with any
 	// value, even nil.
 	Parallel *Parts
@@ -95,7 +95,8 @@ type Options struct {
 
 	// Window is the maximum number of bytes of a stream in one request: a multiple of 256
 	// KiB. They are kept in memory until the server has committed them. A stream uses two
-	// windows. 0 is 16 MiB.
+	// windows. 0 is 16 MiB. For a stream in parts, see [Parts], it bounds only what is read before
+	// the parts begin.
 	Window int
 
 	// Memory bounds the windows of all streams together, in bytes. Each stream gets an
@@ -104,8 +105,8 @@ type Options struct {
 	// window of that size instead of two. 0 means 128 MiB.
 	//
 	// A window can always have 1 MiB, so that no stream waits for another one. The
-	// streams therefore use at most Memory, or 2 MiB each if that is more. The parts of
-	// multipart uploads, see [ByMultipart], use the rest. A window that was filled while
+	// streams therefore use at most Memory, or 2 MiB each if that is more. A stream in parts can always
+	// have 5 MiB. The parts of files in multipart uploads, see [ByMultipart], use the rest. A window that was filled while
 	// there were fewer streams is kept until the server has committed it. If the service
 	// does not answer, such streams can keep all of Memory, and each other stream then
 	// uses up to 2 MiB in addition.

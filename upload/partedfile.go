@@ -24,11 +24,28 @@ type partedFile struct {
 // the upload was just started.
 func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
 	p := parts.NewUpload(division(c, file), fresh)
+	c.showParts(p)
+	return &partedFile{c, p}
+}
+
+// showParts makes the events of the call show the progress of its parts.
+func (c *call) showParts(p *parts.Upload) {
 	c.progress.parts.Store(&partsView{p.Position, func() *PartsProgress {
 		count, done, sending := p.Progress()
 		return &PartsProgress{Count: count, Done: done, Connections: sending}
 	}})
-	return &partedFile{c, p}
+}
+
+// reportParts puts what the parts did into the Result. object is nil if it was not made.
+func (c *call) reportParts(p *parts.Upload, object *session.Object) {
+	c.result.update(func(r *Result) {
+		r.Object = object
+		r.ResumedFrom, r.Retries, r.Waited = p.Sums()
+		if u := p.Used; u != nil {
+			count, _, _ := p.Progress()
+			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
+		}
+	})
 }
 
 // division returns what a file needs to be sent in the parts of the journal.
@@ -52,6 +69,19 @@ func planParts(ctx context.Context, c *call, file *source.File) (parts.Plan, err
 	return planner.Plan(ctx)
 }
 
+// reportUndivided reports why a source is not sent in parts: as a Warning if
+// the caller asked for parts, and as Undivided with Parts.Auto.
+func (c *call) reportUndivided(source string, why parts.Reasons) {
+	if len(why) == 0 {
+		return
+	}
+	if c.u.opts.Parallel.options().Auto {
+		c.events.post(Event{Kind: Undivided, Cause: why.String()})
+		return
+	}
+	c.events.post(Event{Kind: Warning, Cause: "the " + source + " is sent over one connection: " + why.String()})
+}
+
 // send makes the object.
 func (f *partedFile) send(ctx context.Context) error {
 	p := f.parts
@@ -63,14 +93,7 @@ func (f *partedFile) send(ctx context.Context) error {
 		f.events.committed()
 	}
 	err = endedBy(ctx, err, f.journal)
-	f.result.update(func(r *Result) {
-		r.Object = object
-		r.ResumedFrom, r.Retries, r.Waited = p.Sums()
-		if u := p.Used; u != nil {
-			count, _, _ := p.Progress()
-			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
-		}
-	})
+	f.reportParts(p, object)
 	e := f.endOf(ofParts, err)
 	failed, ok := errors.AsType[*session.Error](err)
 	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again
@@ -117,12 +140,12 @@ func (f *partedFile) disown(ctx context.Context) {
 }
 
 // leave reports what is left at the service, if err is not nil.
-func (f *partedFile) leave(err error) {
+func (c *call) leave(err error) {
 	if err == nil {
 		return
 	}
-	f.result.update(func(r *Result) { r.Leftover = err })
-	f.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
+	c.result.update(func(r *Result) { r.Leftover = err })
+	c.events.post(Event{Kind: Warning, Cause: err.Error(), Err: err})
 }
 
 // remove removes everything that the service stores for a saved upload. The error describes what is left.

@@ -68,6 +68,9 @@ func TestSimulation(t *testing.T) {
 	if n >= 16 && total.Streamed == 0 || n >= 100 && (total.Damaged == 0 || total.Intruded == 0) {
 		t.Error("no part was sent without its checksum, none was stored damaged, or no other client wrote the object")
 	}
+	if n >= 16 && total.InParts == 0 {
+		t.Error("no stream was sent in parts")
+	}
 	total.Auto.check(t, n)
 }
 
@@ -77,6 +80,7 @@ type outcome struct {
 	Resumed, Restarted, Resent, Sent              int64
 	Intruded                                      int   // seeds that end because another client wrote the object
 	Streamed, Damaged                             int64 // parts sent without their checksum, and those stored with other bytes
+	InParts, Left                                 int   // streams that were sent in parts, and what they left when the simulation ended
 	Virtual                                       time.Duration
 	Auto                                          autoOutcome
 }
@@ -95,6 +99,8 @@ func (o *outcome) add(p outcome) {
 	o.Intruded += p.Intruded
 	o.Streamed += p.Streamed
 	o.Damaged += p.Damaged
+	o.InParts += p.InParts
+	o.Left += p.Left
 	o.Virtual += p.Virtual
 	o.Auto.add(p.Auto)
 }
@@ -108,11 +114,12 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
 		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
-		// Parts.Auto chooses.
+		// Parts.Auto chooses. A quarter of those by multipart sends a stream.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
 			s.streamed = seed%8 == 7
+			s.inParts = seed%16 == 3
 		}
 		if seed%8 == 6 {
 			s.parts, s.auto = true, newAuto(seed, s.rnd)
@@ -140,6 +147,7 @@ type simulation struct {
 	by       upload.JoinBy
 	auto     *autoSimulation // nil without Parts.Auto
 	streamed bool            // parts do not fit in memory
+	inParts  bool            // a stream is sent in parts, unless it fits in its first window
 	md5      bool            // the ETag of a part is its MD5
 	edited   bool            // in a way that the modification time does not show
 	intruder *intruder
@@ -317,7 +325,8 @@ func (b *flippedBody) Read(p []byte) (int, error) {
 }
 
 func (s *simulation) run(t *testing.T, dir string) {
-	stream := s.chance(25) && s.auto == nil
+	stream := s.chance(25) && s.auto == nil || s.inParts
+	s.intruder.canceled = stream // each run begins another upload
 	opts := &fakegcs.Options{NoRunningHash: s.chance(50), NoMD5: s.chance(50)}
 	if s.chance(80) { // a slow link, on which requests are under way at a crash
 		opts.Rate, opts.Latency = 256<<10<<s.rnd.IntN(5), time.Duration(s.rnd.Int64N(int64(300*time.Millisecond)))
@@ -373,6 +382,9 @@ func (s *simulation) run(t *testing.T, dir string) {
 		if s.streamed {
 			o.Memory = q
 		}
+		if s.inParts {
+			o.Window = int(multipart.MinPart + q*s.rnd.Int64N(4))
+		}
 		if s.chance(30) {
 			o.RetryFor = s.duration(4 * 24 * time.Hour)
 		}
@@ -389,7 +401,23 @@ func (s *simulation) run(t *testing.T, dir string) {
 		time.Sleep(s.duration(time.Hour))
 	}
 	s.out.Virtual = time.Since(start)
+	if s.inParts {
+		s.wantNothingLeft(t)
+	}
 	s.judge(t)
+}
+
+// wantNothingLeft checks that what streams left at the service is on record.
+func (s *simulation) wantNothingLeft(t *testing.T) {
+	s.w.srv.ClearFaults()
+	for pruned, err := range s.w.uploader().Prune(t.Context(), nil) {
+		s.out.Left++
+		if err != nil || !pruned.Deleted {
+			t.Errorf("prune: %+v, %v", pruned, err)
+		}
+	}
+	s.w.wantSaved(0)
+	s.w.wantNoParts()
 }
 
 func (s *simulation) duration(max time.Duration) time.Duration {
@@ -471,6 +499,9 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	s.out.Sent += res.BytesSent
 	if res.Resumed {
 		s.out.Resumed++
+	}
+	if stream && res.Parts != nil {
+		s.out.InParts++
 	}
 	s.log("run %d: %v %+v", s.out.Runs, err, res)
 	if s.auto != nil {

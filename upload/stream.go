@@ -46,7 +46,11 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 		return err
 	}
 	var whole bool
+	divisible, why := c.undivided()
 	if c.precondition.Unmet() == nil {
+		if divisible {
+			stream.HoldFirst()
+		}
 		first, all, err := stream.Head(ctx)
 		if err != nil {
 			return engine.SourceFailed(ctx, err)
@@ -55,9 +59,27 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 		whole = all
 	}
 	c.setSpec(c.spec.Resolved())
-	if !whole {
-		return c.uploadOnce(ctx, stream)
+	switch {
+	case whole:
+		return c.insertStream(ctx, stream)
+	case c.precondition.Unmet() != nil:
+	case !divisible:
+		c.reportUndivided("stream", why)
+	default:
+		p, err := divideStream(ctx, c, stream)
+		switch {
+		case err != nil:
+			return err
+		case p != nil:
+			return p.send(ctx)
+		}
+		stream.Continue()
 	}
+	return c.uploadOnce(ctx, stream)
+}
+
+// insertStream uploads a stream that ends within its first bytes.
+func (c *call) insertStream(ctx context.Context, stream *source.Stream) error {
 	// All bytes are in memory. Send them in one request, like a small file.
 	loaded, err := stream.Load(ctx)
 	if err != nil {

@@ -95,7 +95,7 @@ func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 }
 
 // Write writes p to the object. It returns when p is copied. The Writer keeps the
-// bytes that are not committed in memory, at most two windows ([Options.Window]).
+// bytes that are not committed in memory, at most two windows ([Options.Window]), or its parts ([Parts]).
 // While the service does not answer, Write therefore waits. If the upload fails,
 // Write returns its error at once, and so does every later call.
 func (w *Writer) Write(p []byte) (int, error) {

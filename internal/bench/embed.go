@@ -29,7 +29,8 @@ func compareEmbedded(*benchrun.Suite) ([]benchrun.Comparison, error) {
 	var (
 		loopback = benchrun.Server{}
 		slow     = benchrun.Server{Latency: delay}
-		limited  = benchrun.Server{Latency: delay, TotalRate: 250 << 20}     // 2 Gbit/s
+		limited  = benchrun.Server{Latency: delay, TotalRate: 250 << 20} // 2 Gbit/s
+		each     = benchrun.Server{Latency: delay, Rate: 20 << 20}
 		fast     = benchrun.Server{Latency: delay, TotalRate: 1_250_000_000} // 10 Gbit/s
 	)
 	var comparisons []benchrun.Comparison
@@ -44,13 +45,18 @@ func compareEmbedded(*benchrun.Suite) ([]benchrun.Comparison, error) {
 		{"streams", slow, embed.streams, embed.streams, 64 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
 		{"limited", limited, embed.streams, embed.streams, 16 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
 		{"fast", fast, embed.streams, embed.streams, 64 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
-		{"one", slow, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "spooled Reader", "storage.Writer"}},
+		{"one", slow, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "Reader in parts", "auto Reader", "spooled Reader", "storage.Writer"}},
+		{"parts", each, 1, 1, 1 << 30, []string{"upload.Reader", "Reader in parts", "auto Reader"}},
+		{"near", loopback, 1, 1, 1 << 30, []string{"bare PUT", "upload.Reader", "Reader in parts", "auto Reader"}},
 		{"spool", limited, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "spooled Reader"}},
 		{"small", loopback, embed.objects, 32, 16 << 10, []string{"bare insert", "upload.Bytes", "upload.Reader", "storage.Writer"}},
 	} {
 		c := benchrun.Comparison{
 			Name: b.name, Title: fmt.Sprintf("%d uploads of %d KiB, %d at a time, %v per reply", b.uploads, b.size>>10, b.workers, b.server.Latency),
 			Figures: benchrun.Usual(float64(int64(b.uploads)*b.size)/(1<<20), "MiB"),
+		}
+		if b.server.Rate > 0 {
+			c.Title += fmt.Sprintf(", each connection at %d MiB/s", b.server.Rate>>20)
 		}
 		if b.server.TotalRate > 0 {
 			c.Title += fmt.Sprintf(", all at %d MiB/s", b.server.TotalRate>>20)

@@ -27,7 +27,13 @@ var ways = map[string]way{
 	"upload.File":    fromFile,
 	"upload.Reader":  fromReader,
 	"spooled Reader": fromSpool,
-	"upload.Bytes":   fromBytes,
+	"Reader in parts": func(_ context.Context, endpoint string) (uploadFunc, error) {
+		return fromReaderInParts(endpoint, &upload.Parts{Connections: 8})
+	},
+	"auto Reader": func(_ context.Context, endpoint string) (uploadFunc, error) {
+		return fromReaderInParts(endpoint, &upload.Parts{Auto: true})
+	},
+	"upload.Bytes": fromBytes,
 	"storage.Writer": func(ctx context.Context, _ string) (uploadFunc, error) {
 		return writer(ctx, option.WithHTTPClient(newHTTPClient(100)))
 	},
@@ -130,6 +136,16 @@ func fromFile(_ context.Context, endpoint string) (uploadFunc, error) {
 
 func fromReader(_ context.Context, endpoint string) (uploadFunc, error) {
 	up, err := newUploader(upload.Options{Endpoint: endpoint})
+	return readerFunc(up), err
+}
+
+// fromReaderInParts sends a stream as p describes.
+func fromReaderInParts(endpoint string, p *upload.Parts) (uploadFunc, error) {
+	store, err := newStore()
+	if err != nil {
+		return nil, err
+	}
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Parallel: p})
 	return readerFunc(up), err
 }
 

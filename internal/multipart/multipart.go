@@ -61,8 +61,6 @@ func Unsupported(s session.Spec) (why string) {
 		return "a multipart upload sets no ACL"
 	case !s.EncryptionKey.IsZero():
 		return "it has a customer-supplied encryption key"
-	case s.Gzip:
-		return "it is compressed"
 	}
 	for key, value := range s.Metadata {
 		if key != strings.ToLower(key) || strings.ContainsFunc(key, objectmeta.NotToken) || !isHeaderValue(value) {
@@ -101,12 +99,15 @@ func Start(ctx context.Context, c *session.Client, spec session.Spec) session.Re
 	}
 	x := exchange(OpStart, http.MethodPost, spec)
 	x.Path, x.Query = []string{spec.Bucket, spec.Object}, "uploads"
-	customTime := ""
+	encoding, customTime := spec.ContentEncoding, ""
+	if spec.Gzip {
+		encoding = "gzip"
+	}
 	if !spec.CustomTime.IsZero() {
 		customTime = spec.CustomTime.UTC().Format(time.RFC3339Nano)
 	}
 	for name, value := range map[string]string{
-		"Content-Type": spec.Resolved().ContentType, "Content-Encoding": spec.ContentEncoding, "Content-Disposition": spec.ContentDisposition,
+		"Content-Type": spec.Resolved().ContentType, "Content-Encoding": encoding, "Content-Disposition": spec.ContentDisposition,
 		"Content-Language": spec.ContentLanguage, "Cache-Control": spec.CacheControl, "X-Goog-Storage-Class": spec.StorageClass,
 		"X-Goog-Encryption-Kms-Key-Name": spec.KMSKeyName, "X-Goog-Custom-Time": customTime,
 	} {

@@ -224,7 +224,6 @@ func TestUnsupported(t *testing.T) {
 		"value not ASCII":   func(s *session.Spec) { s.Metadata = map[string]string{"a": "ä"} },
 		"value with spaces": func(s *session.Spec) { s.Metadata = map[string]string{"a": " x"} },
 		"attribute":         func(s *session.Spec) { s.ContentDisposition = "attachment; filename=ä" },
-		"gzip":              func(s *session.Spec) { s.Gzip = true },
 	} {
 		s := spec
 		change(&s)
@@ -234,6 +233,17 @@ func TestUnsupported(t *testing.T) {
 		if r := multipart.Start(t.Context(), wiretest.NewClient(t, nil, "http://127.0.0.1:1"), s); !errors.Is(r.Err, session.ErrInvalid) {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// TestCompressed checks that an object of compressed bytes has their encoding.
+func TestCompressed(t *testing.T) {
+	t.Parallel()
+	w := wiretest.New(t, xmlReply(200, "", started))
+	compressed := spec
+	compressed.Gzip = true
+	if r := multipart.Start(t.Context(), w.Client(), compressed); r.URI.IsZero() || !strings.Contains(strings.Join(w.Got(), ""), "Content-Encoding: gzip\n") {
+		t.Errorf("%+v\n%s", r, w.Got())
 	}
 }
 

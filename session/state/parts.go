@@ -42,11 +42,15 @@ type Parts struct {
 	Joining bool `json:"joining,omitempty"`
 
 	// Over is set if the object was made, or the upload was abandoned. Only the temporary
-	// objects must still be deleted.
+	// objects, or the multipart upload, must still be deleted. It is also set while a stream is
+	// sent in parts, because no other process has its bytes. Size is then 0, and there is no List.
 	Over bool `json:"over,omitempty"`
 
 	List []Part `json:"-"` // in the order of the file
 }
+
+// ofStream reports whether the parts are those of a stream.
+func (p *Parts) ofStream() bool { return p.Over && p.Size == 0 && !p.Upload.IsZero() }
 
 // Part is one part of a file. The offsets of its Session are relative to the part. A part of
 // a multipart upload has no Session, and only ETag and CRC32C, which are set when it is
@@ -87,6 +91,9 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 
 // sound checks the invariants of the parts of a file of size bytes.
 func (p *Parts) sound(size int64) error {
+	if p.ofStream() && len(p.List) == 0 && p.Prefix == "" && p.Seen == 0 && !p.DeleteSources && !p.Joining {
+		return nil
+	}
 	byMultipart := !p.Upload.IsZero()
 	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != byMultipart || p.Seen < 0 || byMultipart && p.DeleteSources {
 		return errors.New("invalid parts")

@@ -93,7 +93,7 @@ func (t *Upload) Expires() time.Time {
 // source is not completely compressed yet, or is a stream.
 func (t *Upload) ObjectSize() int64 {
 	switch {
-	case t.Spool != nil:
+	case t.Spool != nil, t.Parts != nil && t.Parts.ofStream():
 		return -1
 	case t.Gzip == nil:
 		return t.Source.Size
@@ -221,7 +221,7 @@ func single(data []byte, v any, strict bool) error {
 // sound checks the invariants of a saved upload.
 func (t *Upload) sound() error {
 	size := t.ObjectSize()
-	if size == -1 && (t.Gzip != nil || t.Spool != nil) {
+	if size == -1 && (t.Gzip != nil || t.Spool != nil || t.Parts != nil) {
 		size = math.MaxInt64
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"gcsup/internal/checksum"
@@ -22,7 +23,7 @@ type Division struct {
 	Wire    *engine.Requester // of the object
 	Uplink  *engine.Uplink
 	Journal *saved.Journal
-	File    *source.File // nil if no bytes are sent
+	File    *source.File // nil if no bytes are sent, and for a stream
 	Expect  engine.Expectation
 	Memory  *stream.Memory
 	Options Options
@@ -34,8 +35,17 @@ type Division struct {
 // saved of it.
 type dividedFile struct {
 	Division
-	size  int64
+
+	mu    sync.Mutex // held while a stream changes what follows, and by Position and Progress
+	size  int64      // of the object; -1 while it is not known
 	parts []*filePart
+}
+
+// known returns the size, and the parts that are known so far.
+func (f *dividedFile) known() (size int64, parts []*filePart) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.size, f.parts
 }
 
 // part returns part i of the file.
@@ -73,11 +83,12 @@ func (f *dividedFile) Started() bool {
 
 // Position returns the sums over all parts.
 func (f *dividedFile) Position() (size, sent, arrived, committed int64) {
-	for _, p := range f.parts {
+	size, parts := f.known()
+	for _, p := range parts {
 		_, s, a, n := p.Pos.Load()
 		sent, arrived, committed = sent+max(s, n), arrived+a, committed+n
 	}
-	return f.size, sent, arrived, committed
+	return size, sent, arrived, committed
 }
 
 // updatePosition copies the sums over all parts to the transfer of the whole file.
@@ -96,9 +107,9 @@ func (f *dividedFile) crc32c() (crc uint32) {
 }
 
 // Find returns the object at the destination if all parts are finished, and an earlier request
-// made it from them. Otherwise the object is nil.
+// made it from them. Otherwise the object is nil. What an earlier process left of a stream has no parts.
 func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
-	if f.Journal.Finished() < len(f.parts) {
+	if len(f.parts) == 0 || f.Journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
 	a, err := f.Wire.Ask(ctx, decide.Request{}, f.Wire.Stat)

@@ -14,7 +14,8 @@ type filePart struct {
 	*engine.Requester
 	i       int // from 0
 	rng     chunk.Range
-	content *source.File // nil if no bytes are sent
+	content *source.File // nil if no bytes are sent, and for a stream
+	body    *source.Part // of a stream: its bytes, in memory until they are sent; otherwise nil
 	record  *saved.Record
 	resumed int64 // bytes that earlier calls had committed
 }

@@ -48,13 +48,13 @@ func startMultipart(ctx context.Context, u *engine.Uplink, x *engine.Requester) 
 	case err == nil:
 		x.Post(engine.Note{Kind: engine.Started})
 	case !uri.IsZero():
-		abortUnsaved(ctx, u, x, uri)
+		AbortUnsaved(ctx, u, x, uri)
 	}
 	return uri, err
 }
 
-// abortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
-func abortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Requester, uri session.URI) {
+// AbortUnsaved aborts a multipart upload that is not saved, and warns if it may be left.
+func AbortUnsaved(ctx context.Context, u *engine.Uplink, x *engine.Requester, uri session.URI) {
 	if err := abandoning(ctx, u, func(ctx context.Context) error { return abortMultipart(ctx, x, uri, true) }); err != nil {
 		x.Post(engine.Note{Kind: engine.Warning, Cause: err.Error()})
 	}
@@ -100,7 +100,7 @@ func (m *multipartUpload) begin(ctx context.Context) (made *session.Object, err 
 	}
 	m.fresh = false
 	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier saved upload: it does not name this upload
-		abortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
+		AbortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
 	}
 	return nil, err
 }
@@ -206,8 +206,11 @@ func (m *multipartUpload) sentAs(held multipart.Part) bool {
 
 // agrees reports whether the page of held with the numbers from after+1 to last has every
 // finished part as it was sent, and no other part numbers. more reports that there are
-// further pages.
+// further pages. Nothing is known of the parts that a stream left.
 func (m *multipartUpload) agrees(held map[int]multipart.Part, after, last int, more bool) bool {
+	if len(m.file.parts) == 0 {
+		return true
+	}
 	for _, p := range m.file.parts[min(after, len(m.file.parts)):] {
 		if more && p.i+1 > last {
 			break
@@ -252,6 +255,11 @@ func (m *multipartUpload) committed(ctx context.Context) (engine.Held, error) {
 		return engine.Held{}, err
 	}
 	all := engine.Held{State: engine.HeldOpen}
+	if len(m.file.parts) == 0 { // a stream left them
+		for _, part := range held {
+			all.Committed += part.Size
+		}
+	}
 	for _, p := range m.file.parts {
 		switch has, err := m.holds(ctx, p, held[p.i+1]); {
 		case err != nil:

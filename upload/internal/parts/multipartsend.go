@@ -28,9 +28,12 @@ type sending struct {
 func (m *multipartUpload) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
-	body, err := p.content.Part(ctx, m.file.Memory)
-	if err != nil {
-		return engine.SourceFailed(ctx, err)
+	body := p.body
+	if body == nil {
+		var err error
+		if body, err = p.content.Part(ctx, m.file.Memory); err != nil {
+			return engine.SourceFailed(ctx, err)
+		}
 	}
 	defer body.Free()
 	if m.hashFirst.Load() {
@@ -134,7 +137,9 @@ func (s *sending) is(ctx context.Context, held multipart.Part) (bool, error) {
 func (m *multipartUpload) has(p *filePart, etag string, body *source.Part) {
 	crc32c, _ := body.CRC32C()
 	p.finish(state.Part{ETag: etag, CRC32C: crc32c})
-	p.content.Committed(p.rng.Len())
+	if p.content != nil {
+		p.content.Committed(p.rng.Len())
+	}
 	p.Retry.Succeeded()
 	p.Progressed()
 	p.Retry.Budget.Progressed()

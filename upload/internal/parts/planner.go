@@ -29,7 +29,39 @@ type Planner struct {
 
 // Plan finds out what the plan depends on, and returns it. If it is Multipart, the multipart upload is started.
 func (p *Planner) Plan(ctx context.Context) (Plan, error) {
-	f, size, seen := p.facts(), p.Options.Size(p.Size), int64(0)
+	return p.plan(ctx, p.facts(), p.prepareMultipart)
+}
+
+// PlanStream is Plan for a stream, whose size is not known. It is sent in the parts of a multipart upload, or over one
+// connection. Unlike that of a file, the rate of one connection is not measured first: what was sent meanwhile would be
+// sent again.
+func (p *Planner) PlanStream(ctx context.Context) (Plan, error) {
+	f := facts{divisible: true, need: connections.Several, refused: p.StreamRefused()}
+	if len(f.refused) == 0 {
+		f.multipart = untried
+	}
+	return p.plan(ctx, f, p.prepareStream)
+}
+
+// StreamRefused returns the reasons why a stream is sent over one connection that are known without a request.
+func (p *Planner) StreamRefused() Reasons {
+	if !p.Multipart {
+		return Reasons{"a stream is not composed"}
+	}
+	if why := multipart.Unsupported(p.Wire.Spec); why != "" {
+		return Reasons{why}
+	}
+	if p.Options.Auto {
+		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
+			return Reasons{suffices}
+		}
+	}
+	return nil
+}
+
+// plan is Plan for what is known without a request. prepareMultipart tries a multipart upload.
+func (p *Planner) plan(ctx context.Context, f facts, prepareMultipart wayToJoin) (Plan, error) {
+	size, seen := p.Options.Size(p.Size), int64(0)
 	// try returns what is known of a way to join the parts after prepare has tried it.
 	try := func(prepare wayToJoin) (chance, error) {
 		f.ready = state.Parts{Size: size, Seen: seen}
@@ -49,13 +81,13 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 			return plan, nil
 		case readDestination:
 			seen, f.destination, err = p.destination(ctx)
-			if p.composeFirst() {
+			if f.compose != none && p.composeFirst() {
 				f.free = untried
 			}
 		case tryFree:
 			f.free, err = try(p.prepareFreeCompose)
 		case tryMultipart:
-			f.multipart, err = try(p.prepareMultipart)
+			f.multipart, err = try(prepareMultipart)
 		case tryCompose:
 			f.compose, err = try(p.prepareCompose)
 		}
@@ -126,6 +158,17 @@ func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (wh
 	if chosen.Size >= p.Size {
 		return "a part of a multipart upload has at least 5 MiB", nil
 	}
+	return p.start(ctx, chosen)
+}
+
+// prepareStream starts the upload of a stream.
+func (p *Planner) prepareStream(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	chosen.Size = p.Options.streamBase(p.Memory.Share())
+	return p.start(ctx, chosen)
+}
+
+// start starts a multipart upload.
+func (p *Planner) start(ctx context.Context, chosen *state.Parts) (why string, err error) {
 	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
 	if !engine.Refusal(err) || errors.Is(err, session.ErrCredentials) {
 		return "", err

@@ -41,6 +41,16 @@ const (
 	large = 64 << 20
 )
 
+const (
+	// streamGrowth is how the parts of a stream grow, because its size is not known: a part has this fraction of the
+	// bytes before it. Smaller parts need less memory, so that more connections can send them. With larger ones,
+	// the parts that the service allows hold more. See DESIGN.md.
+	streamGrowth = 1700
+
+	// streamConnections is the number of parts for which a stream needs memory: two are sent, and one is read.
+	streamConnections = 3
+)
+
 // Options are the caller's choice of connections and sizes.
 type Options struct {
 	Connections int   // at a time, at most [connections.Max]; a maximum if Auto is set
@@ -85,4 +95,38 @@ func multipartSize(size, want, limit int64) int64 {
 		want = min(want, chunk.Floor(limit))
 	}
 	return max(min(want, multipart.MaxPart), multipart.MinPart, chunk.Ceil((size+multipart.MaxParts-1)/multipart.MaxParts))
+}
+
+// streamPart returns the size of the part of a stream that begins at offset. base is that of the first one, and share
+// what the stream may have of the memory; 0 means no limit.
+func streamPart(base, offset, share int64) int64 {
+	size := chunk.Ceil(max(base, offset/streamGrowth))
+	if share > 0 {
+		size = min(size, max(chunk.Floor(share), base))
+	}
+	return min(size, chunk.Floor(multipart.MaxPart))
+}
+
+// streamBase returns the size of the first part of a stream. One for each connection fits in the share of the memory
+// and in what may be at risk, as the parts of a file do.
+func (o Options) streamBase(share int64) int64 {
+	connections := int64(1)
+	if !o.Auto {
+		connections = int64(o.Connections)
+	}
+	limit := atrisk.First / connections
+	if share > 0 {
+		limit = min(limit, share/(connections+1))
+	}
+	return chunk.Ceil(max(min(o.Min, limit), multipart.MinPart))
+}
+
+// StreamLimit returns how many bytes the parts of a stream hold, if its share of the memory stays the same. A share of
+// 0 means no limit of the memory.
+func (o Options) StreamLimit(share int64) (n int64) {
+	base := o.streamBase(share)
+	for range multipart.MaxParts {
+		n += streamPart(base, n, share)
+	}
+	return n
 }

@@ -77,7 +77,8 @@ func (p *Upload) Progress() (count, done, sending int) {
 	if share := p.share.Load(); share != nil {
 		sending = share.Sending()
 	}
-	return len(p.parts), p.Journal.Finished(), sending
+	_, parts := p.known()
+	return len(parts), p.Journal.Finished(), sending
 }
 
 // Send sends the parts that are not finished, makes the object, and compares it with the
@@ -85,6 +86,11 @@ func (p *Upload) Progress() (count, done, sending int) {
 func (p *Upload) Send(ctx context.Context) (*session.Object, error) {
 	object, err := p.makeObject(ctx)
 	p.Journal.AwaitSaves()
+	return p.verified(ctx, object, err)
+}
+
+// verified compares the object that was made with the source, unless err is not nil.
+func (p *Upload) verified(ctx context.Context, object *session.Object, err error) (*session.Object, error) {
 	p.updatePosition()
 	if err != nil {
 		return nil, err
@@ -233,9 +239,11 @@ func (p *Upload) confirm(ctx context.Context) error {
 	if err := p.Expect.CheckEnd(ctx, p.size); err != nil {
 		return err
 	}
-	whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
-	if err := p.File.Unchanged(ctx, whole); err != nil {
-		return engine.SourceFailed(ctx, err)
+	if p.File != nil {
+		whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }
+		if err := p.File.Unchanged(ctx, whole); err != nil {
+			return engine.SourceFailed(ctx, err)
+		}
 	}
 	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
 }

@@ -239,7 +239,14 @@ func (w *world) next(u *Upload) *Upload {
 // succeed sends the upload and removes what is left, and checks that the service has the object and nothing else.
 func (w *world) succeed(u *Upload) {
 	w.Helper()
-	if o, err := u.Send(w.Context()); err != nil || o.Size != int64(len(w.content)) || u.Unverified != nil {
+	o, err := u.Send(w.Context())
+	w.made(u, o, err)
+}
+
+// made is succeed after Send returned o and err.
+func (w *world) made(u *Upload, o *session.Object, err error) {
+	w.Helper()
+	if err != nil || o.Size != int64(len(w.content)) || u.Unverified != nil {
 		w.Fatalf("%+v, %v", o, err)
 	}
 	if err := u.Finish(w.Context()); err != nil {

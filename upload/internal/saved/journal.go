@@ -126,6 +126,15 @@ func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 	j.edit(func() { j.reset(source, parts) })
 }
 
+// BeginRemoval makes the saved upload of a stream that is sent in the parts of a multipart upload. Its bytes are in
+// memory, so that nothing but the removal of the parts is left if the process ends.
+func (j *Journal) BeginRemoval(upload session.URI) {
+	j.edit(func() {
+		j.reset(chunk.Identity{}, &state.Parts{Upload: upload, Over: true})
+		j.token.Spec.Gzip = false // there are no compressed bytes to compare
+	})
+}
+
 // reset starts a new saved upload. The caller is edit.
 func (j *Journal) reset(source chunk.Identity, parts *state.Parts) {
 	j.doc = j.draft

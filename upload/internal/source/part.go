@@ -13,11 +13,12 @@ import (
 	"gcsup/upload/internal/stream"
 )
 
-// Part is a file that is sent whole in one request. It is kept in memory if the budget allows
-// it. Otherwise it is read from the file for each request, and hashed while it is sent. The bytes of
+// Part is a file, or a part of a stream, that is sent whole in one request. A file is kept in memory if the
+// budget allows it. Otherwise it is read for each request, and hashed while it is sent. The bytes of
 // a second request are compared with those of the first.
 type Part struct {
-	src    *sourcefile.File
+	size   int64
+	src    *sourcefile.File // nil for a stream
 	data   *stream.Buffer   // nil if the bytes are not in memory
 	sum    *chunk.PrefixCRC // of the bytes that were read
 	reread Reread
@@ -25,7 +26,8 @@ type Part struct {
 
 // Part returns the file as a Part, and reads it if it fits in memory. The caller must call Free.
 func (f *File) Part(ctx context.Context, memory *stream.Memory) (*Part, error) {
-	p := &Part{src: f.src, data: memory.NewBuffer(f.Total()), sum: chunk.NewPrefixCRC(chunk.Checkpoint{}), reread: f.reread}
+	p := &Part{size: f.Total(), src: f.src, reread: f.reread}
+	p.data, p.sum = memory.NewBuffer(p.size), chunk.NewPrefixCRC(chunk.Checkpoint{})
 	if p.data == nil {
 		return p, nil
 	}
@@ -54,8 +56,8 @@ func (p *Part) Free() {
 
 // CRC32C returns the checksum of the bytes. It is known after all of them were read once.
 func (p *Part) CRC32C() (crc32c uint32, known bool) {
-	last, _ := p.sum.Nearest(p.src.Size())
-	return last.CRC32C, last.Offset == p.src.Size()
+	last, _ := p.sum.Nearest(p.size)
+	return last.CRC32C, last.Offset == p.size
 }
 
 // Hash makes the checksum known. It reads the bytes if necessary. The error is that of the source, or the
@@ -67,8 +69,7 @@ func (p *Part) Hash(ctx context.Context) error {
 	if err := p.readAll(ctx, io.Discard); err != nil {
 		return err
 	}
-	size := p.src.Size()
-	p.reread(size, size, size)
+	p.reread(p.size, p.size, p.size)
 	return nil
 }
 
@@ -102,7 +103,7 @@ func (p *Part) Open() (body io.Reader, finish func() error) {
 		return p.data.Reader(), func() error { return nil }
 	}
 	p.sum.Rewind(0)
-	whole := p.src.Body(chunk.Range{To: p.src.Size()}, p.sum)
+	whole := p.src.Body(chunk.Range{To: p.size}, p.sum)
 	return whole, whole.Finish
 }
 

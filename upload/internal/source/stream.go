@@ -79,6 +79,39 @@ func (s *Stream) Offsets() *Offsets {
 	return &Offsets{size: s.zipped.read, marks: []offsetMark{{made: s.zipped.made, read: s.zipped.read}}}
 }
 
+// HoldFirst makes the stream read nothing after its first window until Continue or Divide is called. It must be
+// called before all other methods.
+func (s *Stream) HoldFirst() { s.stream.HoldFirst() }
+
+// First waits for the first window, and returns its size. whole reports whether the stream ends within it.
+func (s *Stream) First(ctx context.Context) (size int64, whole bool, err error) {
+	if err := s.fill(ctx); err != nil {
+		return 0, false, err
+	}
+	return s.cur.To, s.cur.Last, nil
+}
+
+// Continue makes the stream continue after HoldFirst.
+func (s *Stream) Continue() { s.stream.Continue() }
+
+// Divide makes parts of the stream, of which First has returned the first window. The parts have at least least bytes,
+// except the last one. size returns the size of the part that begins at an offset; another goroutine calls it.
+func (s *Stream) Divide(least int64, size func(offset int64) int64) {
+	s.cur = nil
+	s.stream.Divide(least, size)
+}
+
+// NextPart waits for the next part of a divided stream, and returns its range. The caller must call Free. After the
+// last part it returns io.EOF.
+func (s *Stream) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
+	next, err := s.stream.NextSection(ctx)
+	if err != nil {
+		return nil, chunk.Range{}, err
+	}
+	sum := chunk.NewPrefixCRC(chunk.Checkpoint{Offset: next.Len(), CRC32C: next.CRC32C})
+	return &Part{size: next.Len(), data: next.Buffer, sum: sum}, next.Range, nil
+}
+
 func (s *Stream) Total() int64 {
 	if s.cur != nil && s.cur.Last {
 		return s.cur.To

@@ -6,11 +6,12 @@ import (
 	"iter"
 )
 
-// Buffer is memory of a fixed size from a [Memory], see [Memory.NewBuffer].
+// Buffer is memory of a fixed size from a [Memory], see [Memory.NewBuffer] and [Section].
 type Buffer struct {
 	memory *Memory
 	pieces []*piece
 	size   int64
+	of     *account // nil unless it is a section of a stream
 }
 
 // NewBuffer returns a Buffer for size bytes, or nil if they do not fit in the budget. It never
@@ -53,6 +54,6 @@ func (b *Buffer) Reader() io.Reader { return &partReader{b.pieces, 0, b.size} }
 // Free returns the memory to the budget. The Buffer, its slices and its readers must not be
 // used afterwards.
 func (b *Buffer) Free() {
-	b.memory.put(b.pieces)
+	b.memory.putOf(b.of, b.pieces)
 	b.pieces, b.size = nil, 0
 }

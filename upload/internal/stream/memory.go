@@ -15,8 +15,9 @@ type Memory struct {
 	budget int64 // of all windows; 0: no limit
 
 	mu      sync.Mutex
-	streams int   // started and not closed
-	used    int64 // bytes of all pieces in use
+	streams int           // started and not closed
+	used    int64         // bytes of all pieces in use
+	freed   chan struct{} // closed when there may be more memory; nil unless a divided stream waits for that
 }
 
 // NewMemory returns a budget of bytes for streams. 0 means no limit. The windows get
@@ -57,6 +58,15 @@ func (m *Memory) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.streams--
+	m.wake()
+}
+
+// wake wakes the divided streams that wait for memory. The caller holds m.mu.
+func (m *Memory) wake() {
+	if m.freed != nil {
+		close(m.freed)
+		m.freed = nil
+	}
 }
 
 // take returns a piece for a window that has size bytes, or nil if the window must
@@ -101,7 +111,10 @@ func (m *Memory) scarce(limit int64) bool {
 }
 
 // put takes pieces back. The caller must not use them afterwards.
-func (m *Memory) put(list []*piece) {
+func (m *Memory) put(list []*piece) { m.putOf(nil, list) }
+
+// putOf is put for the pieces of a divided stream, unless of is nil.
+func (m *Memory) putOf(of *account, list []*piece) {
 	for i, b := range list {
 		pieces.Put(b)
 		list[i] = nil
@@ -109,6 +122,18 @@ func (m *Memory) put(list []*piece) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used -= int64(len(list)) * chunk.Granularity
+	if of != nil {
+		of.used -= int64(len(list)) * chunk.Granularity
+	}
+	m.wake()
+}
+
+// Share returns the share of each stream in bytes; 0 means no limit.
+func (m *Memory) Share() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, share := m.share()
+	return share
 }
 
 // Budget returns the size of the budget in bytes; 0 means no limit.

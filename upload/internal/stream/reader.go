@@ -17,7 +17,8 @@ type streamReader struct {
 	streamChannels
 	r      io.Reader
 	memory *Memory
-	limit  int64 // of a window
+	limit  int64          // of a window
+	after  chan *division // see Stream.HoldFirst
 
 	off   int64   // start of the next part
 	crc   uint32  // of the stream up to the byte in held
@@ -55,7 +56,25 @@ func (f *streamReader) run() {
 			return
 		}
 		f.off = part.To
+		if f.after != nil && !f.follow() {
+			return
+		}
 	}
+}
+
+// follow waits until it is known what follows the first part. It reports whether that is another part. If the stream
+// is divided, follow reads the sections.
+func (f *streamReader) follow() bool {
+	select {
+	case d := <-f.after:
+		f.after = nil
+		if d == nil {
+			return true
+		}
+		f.divide(d)
+	case <-f.stop:
+	}
+	return false
 }
 
 // fastReader decides whether a stream has one window instead of two. It has one if

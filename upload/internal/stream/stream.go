@@ -34,10 +34,12 @@ type Stream struct {
 	streamReader *streamReader
 	streamChannels
 	memory    *Memory
-	done      chan struct{} // closed when the goroutine ends
-	cur       *Part         // returned by Next and not released
-	end       error         // returned by Next after the last part
-	continued bool          // next is closed
+	done      chan struct{}  // closed when the goroutine ends
+	cur       *Part          // returned by Next and not released
+	end       error          // returned by Next after the last part
+	continued bool           // next is closed
+	after     chan *division // gets what follows the first part; nil without HoldFirst
+	divided   *division      // nil unless the stream is divided
 
 	mu      sync.Mutex
 	started bool // the goroutine was started

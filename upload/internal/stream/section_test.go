@@ -1,0 +1,256 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	"gcsup/chunk"
+	"gcsup/upload/internal/stream"
+)
+
+// divided returns a stream whose first part was read, and that is divided into sections.
+func divided(t *testing.T, m *stream.Memory, r io.Reader, window int, least, size int64) *stream.Stream {
+	t.Helper()
+	s, err := m.NewStream(r, window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.HoldFirst()
+	if _, whole, err := s.Head(t.Context()); whole || err != nil {
+		t.Fatalf("Head: %v, %v", whole, err)
+	}
+	next(t, s)
+	s.Divide(least, func(int64) int64 { return size })
+	return s
+}
+
+// TestSections checks that the sections have the bytes of the stream and their checksums, in any order in which they
+// are freed, and that their memory is returned.
+func TestSections(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	const window, least = 7 * q, 2 * q
+	for range 100 {
+		want := content(window + q + rnd.Int64N(20*q))
+		if rnd.IntN(4) == 0 {
+			want = want[:chunk.Floor(int64(len(want)))]
+		}
+		size := 1 + rnd.Int64N(6*q)
+		m := stream.NewMemory(64 * mib)
+		s := divided(t, m, iotest.HalfReader(bytes.NewReader(want)), window, least, size)
+		var held []stream.Section
+		at := int64(0)
+		for {
+			section, err := s.NextSection(t.Context())
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(section.Reader())
+			if err != nil || section.From != at || section.Len() != int64(len(got)) || !bytes.Equal(got, want[at:section.To]) || section.CRC32C != crcOf(got) {
+				t.Fatalf("section %v at %d of %d bytes: %v", section.Range, at, len(want), err)
+			}
+			at = section.To
+			last := at == int64(len(want))
+			if !last && (section.Len() < least || section.Len()%q != 0 || section.Len() > max(chunk.Ceil(size), least)+least) {
+				t.Fatalf("section %v for sections of %d bytes", section.Range, size)
+			}
+			if held = append(held, section); rnd.IntN(2) == 0 {
+				i := rnd.IntN(len(held))
+				held[i].Free()
+				held = append(held[:i], held[i+1:]...)
+			}
+		}
+		if at != int64(len(want)) {
+			t.Fatalf("%d bytes of %d", at, len(want))
+		}
+		if _, err := s.NextSection(t.Context()); err != io.EOF {
+			t.Errorf("after the end: %v", err)
+		}
+		for _, section := range held {
+			section.Free()
+		}
+		s.Close()
+		s.Release()
+		if used, n := m.Used(); used != 0 || n != 0 {
+			t.Fatalf("%d bytes of %d streams are still in use", used, n)
+		}
+	}
+}
+
+// TestContinue checks that a stream that is not divided has the same parts as without HoldFirst.
+func TestContinue(t *testing.T) {
+	t.Parallel()
+	want := content(11*q + 5)
+	s, err := stream.NewMemory(64*mib).NewStream(bytes.NewReader(want), 2*q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.HoldFirst()
+	s.Continue()
+	drain(t, s, want, 2*q)
+	s.Close()
+}
+
+// TestHoldFirst checks that a stream reads nothing after its first part before it is known what follows.
+func TestHoldFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &counted{r: zeros{}}
+		s, err := stream.NewMemory(64*mib).NewStream(r, 4*q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.HoldFirst()
+		next(t, s)
+		synctest.Wait()
+		if r.n != 4*q+1 {
+			t.Errorf("%d bytes were read", r.n)
+		}
+		s.Close()
+		s.Release()
+	})
+}
+
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// TestSectionsWait checks that a divided stream uses its share of the memory and no more, and continues when some is
+// freed.
+func TestSectionsWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const budget, share = 16 * mib, 14 * mib
+		m := stream.NewMemory(budget)
+		s := divided(t, m, zeros{}, 4*mib, 2*mib, 3*mib)
+		var held []stream.Section
+		for range 4 {
+			section, err := s.NextSection(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, section)
+		}
+		synctest.Wait()
+		if used, _ := m.Used(); used != share {
+			t.Errorf("%d bytes are used", used)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := errors.New("ended")
+		cancel(ended)
+		if _, err := s.NextSection(ctx); !errors.Is(err, ended) {
+			t.Errorf("a section without memory: %v", err)
+		}
+		held[0].Free()
+		synctest.Wait()
+		if used, _ := m.Used(); used != share-2*mib { // a section waits for its caller
+			t.Errorf("%d bytes are used", used)
+		}
+		section, err := s.NextSection(t.Context())
+		if err != nil || section.Len() != 3*mib {
+			t.Fatalf("%v, %v", section.Range, err)
+		}
+		section.Free()
+		s.Close() // while it waits
+		for i, section := range held {
+			if i != 0 {
+				section.Free()
+			}
+		}
+		if used, n := m.Used(); used != 0 || n != 0 {
+			t.Errorf("%d bytes of %d streams are still in use", used, n)
+		}
+	})
+}
+
+// TestManyDividedStreams checks that streams never wait for each other, even if the budget is spent, and that they use
+// at most the budget, or the least of each section.
+func TestManyDividedStreams(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const budget, n = 16 * mib, 10
+		m := stream.NewMemory(budget)
+		var most atomic.Int64
+		done := make(chan struct{})
+		for range n {
+			s := divided(t, m, io.LimitReader(zeros{}, 20*mib+7), 2*mib, 2*mib, 4*mib)
+			go func() {
+				defer func() { done <- struct{}{} }()
+				defer s.Close()
+				total := int64(0)
+				for {
+					section, err := s.NextSection(t.Context())
+					if err == io.EOF {
+						break
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					used, _ := m.Used()
+					for was := most.Load(); used > was && !most.CompareAndSwap(was, used); was = most.Load() {
+					}
+					total += section.Len()
+					section.Free()
+				}
+				if total != 20*mib+7 {
+					t.Errorf("%d bytes", total)
+				}
+			}()
+			synctest.Wait()
+		}
+		for range n {
+			<-done
+		}
+		if used, streams := m.Used(); used != 0 || streams != 0 || most.Load() > max(budget*7/8, 2*n*2*mib) {
+			t.Errorf("%d bytes of %d streams are still in use, and at most %d were", used, streams, most.Load())
+		}
+	})
+}
+
+// TestSectionsOfAFailedReader checks that the error of the reader is that of the stream, after the sections before it.
+func TestSectionsOfAFailedReader(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, size := range []int64{5*q + 1, 6 * q, 8*q + 3} {
+		m := stream.NewMemory(64 * mib)
+		s := divided(t, m, io.MultiReader(bytes.NewReader(content(size)), iotest.ErrReader(broken)), 4*q, q, 2*q)
+		at := int64(0)
+		for {
+			section, err := s.NextSection(t.Context())
+			if err != nil {
+				if !errors.Is(err, broken) || !errors.Is(err, chunk.ErrRead) {
+					t.Error(err)
+				}
+				break
+			}
+			at = section.To
+			section.Free()
+		}
+		if at != size/(2*q)*(2*q) {
+			t.Errorf("%d bytes of %d", at, size)
+		}
+		s.Close()
+		s.Release()
+		if used, n := m.Used(); used != 0 || n != 0 {
+			t.Errorf("%d bytes of %d streams are still in use", used, n)
+		}
+	}
+}

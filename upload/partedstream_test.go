@@ -1,0 +1,669 @@
+package upload_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"gcsup/chunk"
+	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
+	"gcsup/internal/checksum"
+	"gcsup/internal/multipart"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload"
+)
+
+// partedWindow is the first window of the streams that streamParts sends: a shorter stream gets a session.
+const partedWindow = 6 * mib
+
+// streamParts sends a stream in parts of 5 MiB over 4 connections.
+func streamParts(o *upload.Options) {
+	o.Window, o.Parallel = int(partedWindow), &upload.Parts{Connections: 4, MinPart: multipart.MinPart}
+}
+
+// partedLarge is the size of a stream that streamParts sends in 4 parts: the first window, and 3 of the rest.
+const partedLarge = partedWindow + 2*multipart.MinPart + 1
+
+// operations returns the kinds of the requests.
+func (w *world) operations() string {
+	var ops []string
+	for _, r := range w.srv.Requests() {
+		ops = append(ops, string(r.Op))
+	}
+	return strings.Join(ops, " ")
+}
+
+// TestStreamInParts sends streams in parts, each byte once, and nothing is left. A stream that ends within its first
+// window has the same requests as over one connection.
+func TestStreamInParts(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for _, size := range []int64{0, q, q + 1, partedWindow, partedWindow + 1, partedWindow + multipart.MinPart, partedWindow + multipart.MinPart + 1, partedLarge} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			content, long := data(size), size > partedWindow
+			var short string
+			inBubble(t, nil, func(w *world) {
+				if _, err := w.uploader(streamParts, func(o *upload.Options) { o.Parallel = nil }).Reader(w.t.Context(), pieces(content), spec); err != nil {
+					t.Fatal(err)
+				}
+				short = w.trace()
+			})
+			inBubble(t, nil, func(w *world) {
+				res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, w.trace())
+				}
+				if got := w.trace(); !long && got != short {
+					t.Errorf("requests\n%swant\n%s", got, short)
+				}
+				parts := 1 + int((size-partedWindow+multipart.MinPart-1)/multipart.MinPart)
+				if want := "get parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete get"; long && w.operations() != want {
+					t.Errorf("requests %s, want %s", w.operations(), want)
+				}
+				if res.BytesSent != size || res.Size != size || res.Object.CRC32C != checksum.Update(0, content) || res.ID != "" || (res.Parts != nil) != long {
+					t.Errorf("Result = %+v", res)
+				}
+				if long && (res.Parts.Count != parts || res.Object.MD5 != nil) {
+					t.Errorf("%+v", res.Parts)
+				}
+				if w.saw(upload.Warning) != 0 || (w.saw(upload.PartDone) != parts) == long {
+					t.Errorf("%d warnings, %d parts", w.saw(upload.Warning), w.saw(upload.PartDone))
+				}
+				w.wantOnlyObject(content)
+			})
+		})
+	}
+}
+
+// TestStreamInPartsRates checks that parts are sent at a time, while others are read, and that a slow source does not
+// wait for its first window.
+func TestStreamInPartsRates(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(80 * mib)
+	took := func(with ...func(*upload.Options)) (took time.Duration) {
+		inBubble(t, distant(mib), func(w *world) {
+			began := time.Now()
+			if _, err := w.uploader(with...).Reader(w.t.Context(), bytes.NewReader(content), spec); err != nil {
+				t.Fatal(err)
+			}
+			took = time.Since(began)
+			w.wantOnlyObject(content)
+		})
+		return took
+	}
+	one := took()
+	eight := took(func(o *upload.Options) { o.Parallel = &upload.Parts{Connections: 8} })
+	if eight*5 > one {
+		t.Errorf("%v with eight connections, %v with one", eight, one)
+	}
+	inBubble(t, nil, func(w *world) {
+		slow, in := io.Pipe()
+		go func() {
+			for range 40 {
+				_, _ = in.Write(data(q))
+				time.Sleep(time.Second)
+			}
+			_ = in.Close()
+		}()
+		began, started := time.Now(), time.Duration(0)
+		up := w.uploader(streamParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Started {
+					started = time.Since(began)
+				}
+			}
+		})
+		if res, err := up.Reader(w.t.Context(), slow, spec); err != nil || res.Parts != nil || started > 12*time.Second {
+			t.Errorf("started after %v, %v", started, err)
+		}
+	})
+}
+
+// TestStreamInPartsSurvives checks that a stream in parts is uploaded despite each fault of each of its requests.
+func TestStreamInPartsSurvives(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partedLarge)
+	body := slices.Concat(dataFaults[:4], []fault{
+		{"damaged", faults.Fault{Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}},
+		{"404", faults.Fault{Do: faults.Action{Effect: faults.EffectStatus, Status: 404}}},
+	})
+	eachFault(t, 3, []point{
+		{"look", faults.Match{Op: faults.OpGet}, nil},
+		{"start", faults.Match{Op: faults.OpPartsStart}, nil},
+		{"part", faults.Match{Op: faults.OpPartsPut}, body},
+		{"list", faults.Match{Op: faults.OpPartsList}, nil},
+		{"complete", faults.Match{Op: faults.OpPartsComplete}, objectFaults},
+	}, func(w *world, at string, do faults.Action) {
+		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec)
+		if err != nil || res.Parts == nil {
+			w.t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantFaults()
+		w.wantObject("obj", content)
+		w.wantSaved(0)
+		if at != "start" { // a reply that is lost has the only ID
+			w.wantNoUploads()
+		}
+	})
+}
+
+// TestStreamInPartsFails checks that an upload that fails leaves no object and no parts, whatever the reason is.
+func TestStreamInPartsFails(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content, broken := data(partedLarge), errors.New("broken")
+	refuse := func(op faults.Op, status int) faults.Fault {
+		return faults.Fault{Match: faults.Match{Op: op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
+	}
+	size := int64(partedLarge - 1)
+	crc32c := uint32(1)
+	for _, test := range []struct {
+		name  string
+		at    int64 // where the reader fails; 0 if it does not
+		spec  func(*upload.Spec)
+		call  upload.CallOptions
+		fault faults.Fault
+		err   error
+	}{
+		{name: "the reader at once", at: q + 1, err: broken},
+		{name: "the reader after the first window", at: partedWindow + 1, err: broken},
+		{name: "the reader after a part", at: partedWindow + multipart.MinPart, err: broken},
+		{name: "the confirmation", call: upload.CallOptions{Confirm: func(context.Context) error { return broken }}, err: broken},
+		{name: "the size", call: upload.CallOptions{Size: &size}, err: session.ErrInvalid},
+		{name: "a size of more", call: upload.CallOptions{Size: new(int64(partedLarge + 1))}, err: upload.ErrTruncated},
+		{name: "the checksum", spec: func(s *upload.Spec) { s.CRC32C = &crc32c }, err: session.ErrChecksum},
+		{name: "a part", fault: refuse(faults.OpPartsPut, 403), err: session.ErrPermission},
+		{name: "a part in an outage", fault: refuse(faults.OpPartsPut, 503), err: session.ErrRetriesExhausted},
+		{name: "a damaged part", fault: faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: -1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}, err: session.ErrChecksum},
+		{name: "the completion", fault: refuse(faults.OpPartsComplete, 403), err: session.ErrPermission},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(w *world) {
+				if test.fault.Times != 0 {
+					w.addFaults(test.fault)
+				}
+				spec := spec
+				if test.spec != nil {
+					test.spec(&spec)
+				}
+				var r io.Reader = pieces(content)
+				if test.at > 0 {
+					r = io.MultiReader(bytes.NewReader(content[:test.at]), iotest.ErrReader(broken))
+				}
+				res, err := withCall(w.uploader(streamParts), test.call).Reader(w.t.Context(), r, spec)
+				if !errors.Is(err, test.err) || res.Object != nil || res.Resumable || res.Leftover != nil {
+					t.Errorf("%v, %+v", err, res)
+				}
+				if test.at > 0 && !errors.Is(err, chunk.ErrRead) {
+					t.Error(err)
+				}
+				w.wantNoObject("obj")
+				w.wantSaved(0)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// TestStreamInPartsCanceled checks that an interrupted upload, and a Writer that is aborted, leave nothing.
+func TestStreamInPartsCanceled(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, slowly, func(w *world) {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		time.AfterFunc(2200*time.Millisecond, cancel)
+		res, err := w.uploader(streamParts).Reader(ctx, pieces(data(partedLarge)), spec)
+		interrupted, ok := errors.AsType[*upload.InterruptedError](err)
+		if !ok || interrupted.Resumable || interrupted.Committed < multipart.MinPart || res.Resumable {
+			t.Errorf("%v, %+v", err, res)
+		}
+		w.wantNoObject("obj")
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+	inBubble(t, slowly, func(w *world) {
+		wr := w.uploader(streamParts).NewWriter(w.t.Context(), spec)
+		if _, err := wr.Write(data(partedLarge)); err != nil {
+			t.Fatal(err)
+		}
+		if w.multipartUploads() != 1 {
+			t.Error("the Writer does not send parts")
+		}
+		wr.Abort()
+		w.wantNoObject("obj")
+		w.wantSaved(0)
+		w.wantNoUploads()
+		wr = w.uploader(streamParts).NewWriter(w.t.Context(), spec)
+		if _, err := io.Copy(wr, pieces(data(partedLarge))); err != nil {
+			t.Fatal(err)
+		}
+		if err := wr.Close(); err != nil || wr.Result().Parts == nil {
+			t.Error(err)
+		}
+		w.wantOnlyObject(data(partedLarge))
+	})
+}
+
+// killStream kills a process that sends a stream in parts, after some of them are stored.
+func (w *world) killStream(spec upload.Spec) {
+	w.t.Helper()
+	ctx, die := context.WithCancel(w.t.Context())
+	p, plain := &process{Store: w.store}, w.http
+	w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		if p.dead.Load() {
+			return nil, errDead
+		}
+		return plain.Transport.RoundTrip(req)
+	})}
+	up := w.uploader(streamParts, func(o *upload.Options) {
+		o.Store = p
+		o.Observer = func(e upload.Event) {
+			if e.Kind == upload.PartDone {
+				p.dead.Store(true)
+				die()
+			}
+		}
+	})
+	if _, err := up.Reader(ctx, pieces(data(partedLarge)), spec); err == nil {
+		w.t.Fatal("the process was not killed")
+	}
+	w.http = plain
+}
+
+// TestStreamInPartsKilled checks that what a killed process left is removed by the next stream to any object, by
+// Prune, by Cancel, and by Resume, and that another stream that runs keeps its parts.
+func TestStreamInPartsKilled(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for name, remove := range map[string]func(w *world, up *upload.Uploader, id string) error{
+		"next": func(w *world, up *upload.Uploader, _ string) error {
+			other := spec
+			other.Object = "other"
+			_, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), other)
+			return err
+		},
+		"prune": func(w *world, up *upload.Uploader, _ string) error {
+			for p, err := range up.Prune(w.t.Context(), nil) {
+				if err != nil || !p.Deleted || p.State != upload.SessionOpen || p.Stored < multipart.MinPart {
+					return fmt.Errorf("%+v, %w", p, err)
+				}
+			}
+			return nil
+		},
+		"cancel": func(w *world, up *upload.Uploader, id string) error { return up.Cancel(w.t.Context(), id) },
+		"resume": func(w *world, up *upload.Uploader, id string) error {
+			if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
+				return fmt.Errorf("resume: %w", err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
+				w.killStream(spec)
+				var left upload.SavedUpload
+				for s, err := range w.uploader().Saved(w.t.Context()) {
+					if left = s; err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !left.ToRemove || left.Source() != "-" || left.Size != -1 || left.InUse || w.multipartUploads() != 1 {
+					t.Errorf("%+v", left)
+				}
+				if err := remove(w, w.uploader(streamParts), left.ID); err != nil {
+					t.Error(err)
+				}
+				w.wantNoObject("obj")
+				w.wantSaved(0)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// TestStreamsInPartsAtOnce checks that streams to one object and to others run at a time, and that none removes the
+// parts of another one.
+func TestStreamsInPartsAtOnce(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib}, func(w *world) {
+		up := w.uploader(streamParts)
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				to := spec
+				to.Object = fmt.Sprint("obj", i/2)
+				time.Sleep(time.Duration(i) * time.Second)
+				if _, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), to); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for i := range 3 {
+			w.wantObject(fmt.Sprint("obj", i), data(partedLarge))
+		}
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+}
+
+// TestStreamOverOneConnection checks when a stream is sent over one connection although the caller asks for parts,
+// that the reason is reported, and that no byte is lost.
+func TestStreamOverOneConnection(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partedLarge)
+	sum := md5.Sum(content)
+	for _, test := range []struct {
+		name string
+		with func(*upload.Options)
+		spec func(*upload.Spec)
+		call upload.CallOptions
+		op   faults.Op // is refused
+		why  string
+	}{
+		{name: "no store", with: func(o *upload.Options) { o.Store = nil }, why: "there is no store"},
+		{name: "a precondition", spec: func(s *upload.Spec) { s.IfGenerationMatch = new(int64) }, why: "a multipart upload has no preconditions"},
+		{name: "an MD5", spec: func(s *upload.Spec) { s.MD5 = sum[:] }, why: "has no MD5"},
+		{name: "composed", with: func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByCompose) }, why: "a stream is not composed"},
+		{name: "a short window", with: func(o *upload.Options) { o.Window = int(2 * mib) }, why: "its memory is too small"},
+		{name: "little memory", with: func(o *upload.Options) { o.Memory = 16 * mib }, why: "its memory is too small"},
+		{name: "refused", op: faults.OpPartsStart, why: "multipart uploads are refused"},
+		{name: "not readable", op: faults.OpGet, why: "cannot be read"},
+		{name: "not savable", with: func(o *upload.Options) { o.Store = unsavable{o.Store} }, why: "cannot be saved"},
+		{name: "too long", call: upload.CallOptions{Size: new(int64(5 << 40))}, why: "its parts would hold"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubbleWithMD5(t, &fakegcs.Options{}, func(w *world) {
+				if test.op != "" {
+					w.addFaults(faults.Fault{Match: faults.Match{Op: test.op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
+				}
+				var why []string
+				with := []func(*upload.Options){streamParts, func(o *upload.Options) {
+					o.Observer = func(e upload.Event) {
+						if e.Kind == upload.Warning {
+							why = append(why, e.Cause)
+						}
+					}
+				}}
+				if test.with != nil {
+					with = append(with, test.with)
+				}
+				spec := spec
+				if test.spec != nil {
+					test.spec(&spec)
+				}
+				res, err := withCall(w.uploader(with...), test.call).Reader(w.t.Context(), pieces(content), spec)
+				if test.call.Size != nil {
+					if !errors.Is(err, upload.ErrTruncated) {
+						t.Error(err)
+					}
+				} else if err != nil || res.Parts != nil {
+					t.Fatalf("%v, %+v\n%s", err, res, w.trace())
+				} else {
+					w.wantObject("obj", content)
+				}
+				if len(why) != 1 || !strings.HasPrefix(why[0], "the stream is sent over one connection: ") || !strings.Contains(why[0], test.why) {
+					t.Errorf("warnings %q, want one with %q", why, test.why)
+				}
+				w.wantSaved(0)
+				w.wantNoUploads()
+			})
+		})
+	}
+}
+
+// unsavable is a store that saves nothing.
+type unsavable struct{ state.Store }
+
+func (unsavable) Save(context.Context, *state.Upload) error { return errors.New("the disk is full") }
+
+// TestStreamInPartsLost checks an upload whose parts another client removes while they are sent: their bytes are no
+// longer in memory.
+func TestStreamInPartsLost(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, slowly, func(w *world) {
+		time.AfterFunc(time.Second, w.abortAll)
+		_, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(data(partedLarge)), spec)
+		if !errors.Is(err, session.ErrSessionLost) {
+			t.Error(err)
+		}
+		w.wantNoObject("obj")
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+}
+
+// TestStreamInPartsCompletedLate checks an upload whose completion takes effect after its reply was lost and the
+// destination was looked at. The multipart upload is then gone, and the object is that of the stream.
+func TestStreamInPartsCompletedLate(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		plain := w.http
+		var late *http.Request
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			of := req.URL.Query().Has("uploadId")
+			switch {
+			case of && req.Method == http.MethodPost && late == nil:
+				body, err := io.ReadAll(req.Body)
+				if err != nil {
+					return nil, err
+				}
+				late = req.Clone(context.Background())
+				late.Body = io.NopCloser(bytes.NewReader(body))
+				return nil, errReset
+			case of && req.Method == http.MethodGet && late != nil && late.Body != nil:
+				resp, err := plain.Transport.RoundTrip(late)
+				if err != nil {
+					return nil, err
+				}
+				_ = resp.Body.Close()
+				late.Body = nil
+			}
+			return plain.Transport.RoundTrip(req)
+		})}
+		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(data(partedLarge)), spec)
+		if err != nil || res.BytesSent != partedLarge || late == nil || late.Body != nil {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.http = plain
+		w.wantOnlyObject(data(partedLarge))
+	})
+}
+
+// TestStreamInPartsCompressed checks that a compressed stream is sent in parts.
+func TestStreamInPartsCompressed(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		content, spec := random(partedLarge), spec
+		spec.Gzip = true
+		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec)
+		if err != nil || res.Parts == nil || res.Size != int64(len(content)) {
+			t.Fatalf("%v, %+v", err, res)
+		}
+		w.wantUnzipped("obj", content, false)
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+}
+
+// TestStreamInPartsMemory checks that the requests of a stream at a time have at most the memory of the options, and
+// that the bytes at risk have their bound.
+func TestStreamInPartsMemory(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(100 * mib)
+	for _, memory := range []int64{32 * mib, 64 * mib} {
+		inBubble(t, distant(mib), func(w *world) {
+			var mu sync.Mutex
+			var now, most int64
+			plain := w.http.Transport
+			w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				mu.Lock()
+				now += max(req.ContentLength, 0)
+				most = max(most, now)
+				mu.Unlock()
+				resp, err := plain.RoundTrip(req)
+				mu.Lock()
+				now -= max(req.ContentLength, 0)
+				mu.Unlock()
+				return resp, err
+			})}
+			up := w.uploader(func(o *upload.Options) { o.Memory, o.Parallel = memory, &upload.Parts{Connections: 64} })
+			if _, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec); err != nil {
+				t.Fatal(err)
+			}
+			w.checkAtRisk(0)
+			if budget := memory * 7 / 8; most > budget || most < budget/2 {
+				t.Errorf("memory %d: %d bytes at a time", memory, most)
+			}
+			w.wantOnlyObject(content)
+		})
+	}
+}
+
+// TestStreamInPartsRandom sends streams of random sizes with random faults.
+func TestStreamInPartsRandom(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(seed, 7))
+			content := data(1 + rnd.Int64N(24*mib))
+			plan := []faults.Fault{}
+			ops := []faults.Op{faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsComplete, faults.OpGet}
+			for range rnd.IntN(6) {
+				f := everyFault[rnd.IntN(len(everyFault))].plan
+				f.Match, f.Skip, f.Times = faults.Match{Op: ops[rnd.IntN(len(ops))]}, rnd.IntN(3), 1+rnd.IntN(2)
+				plan = append(plan, f)
+			}
+			inBubble(t, &fakegcs.Options{NoMD5: rnd.IntN(2) == 0, Rate: mib << rnd.IntN(5), Latency: 20 * time.Millisecond, Faults: plan}, func(w *world) {
+				up := w.uploader(streamParts, func(o *upload.Options) {
+					o.Parallel.Connections, o.Memory = 2+rnd.IntN(8), []int64{0, 24 * mib, 48 * mib}[rnd.IntN(3)]
+				})
+				if _, err := up.Reader(w.t.Context(), pieces(content), spec); err != nil {
+					t.Fatalf("seed %d: %v\n%s", seed, err, w.trace())
+				}
+				w.wantOnlyObject(content)
+			})
+		})
+	}
+}
+
+// autoStreams sends streams in parts if several connections may be faster than one.
+func autoStreams(o *upload.Options) { o.Parallel = &upload.Parts{Auto: true} }
+
+// TestStreamAuto checks that Parts.Auto adds connections for a stream, and that a short stream has the requests of one
+// connection.
+func TestStreamAuto(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(120 * mib)
+	took := func(with ...func(*upload.Options)) (took time.Duration) {
+		inBubble(t, distant(2*mib), func(w *world) {
+			began := time.Now()
+			res, err := w.uploader(with...).Reader(w.t.Context(), bytes.NewReader(content), spec)
+			if err != nil || (res.Parts != nil) != (len(with) > 0) {
+				t.Fatalf("%v, %+v", err, res.Parts)
+			}
+			took = time.Since(began)
+			w.checkAtRisk(0)
+			w.wantOnlyObject(content)
+		})
+		return took
+	}
+	one, several := took(), took(autoStreams)
+	if several*4 > one {
+		t.Errorf("%v with auto, %v with one connection", several, one)
+	}
+	for _, size := range []int64{kib, q + 1, mib, 10 * mib, 16 * mib} {
+		var traces [2]string
+		var times [2]time.Duration
+		for i, with := range [][]func(*upload.Options){nil, {autoStreams}} {
+			inBubble(t, distant(8*mib), func(w *world) {
+				began := time.Now()
+				if _, err := w.uploader(with...).Reader(w.t.Context(), pieces(content[:size]), spec); err != nil {
+					t.Fatal(err)
+				}
+				traces[i], times[i] = w.trace(), time.Since(began)
+				w.wantOnlyObject(content[:size])
+			})
+		}
+		if traces[0] != traces[1] || times[1] > times[0]+time.Millisecond {
+			t.Errorf("%d bytes: %v and %v, requests\n%swant\n%s", size, times[1], times[0], traces[1], traces[0])
+		}
+	}
+}
+
+// TestStreamAutoOverOneConnection checks when Parts.Auto sends a stream over one connection, and what it reports.
+func TestStreamAutoOverOneConnection(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for name, test := range map[string]struct {
+		with func(*upload.Options)
+		rate int64 // of the source
+		why  string
+	}{
+		"a slow source":  {nil, 12 * mib, "its source is slow"},
+		"a fast source":  {nil, 24 * mib, ""},
+		"a rate limit":   {func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(8 * mib) }, 0, "reaches the rate limit"},
+		"short requests": {func(o *upload.Options) { o.ChunkSize = mib }, 0, "its requests have a maximum size"},
+		"a short window": {func(o *upload.Options) { o.Window = int(mib) }, 0, "its memory is too small"},
+		"not saved":      {func(o *upload.Options) { o.Store = nil }, 0, "there is no store"},
+		"by compose":     {func(o *upload.Options) { o.Parallel.Join = upload.ByCompose }, 0, "not composed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, distant(64*mib), func(w *world) {
+				with := []func(*upload.Options){autoStreams}
+				if test.with != nil {
+					with = append(with, test.with)
+				}
+				r, in := io.Pipe()
+				content := data(24 * mib)
+				go func() {
+					for rest := content; len(rest) > 0; rest = rest[q:] {
+						if test.rate > 0 {
+							time.Sleep(time.Duration(q) * time.Second / time.Duration(test.rate))
+						}
+						_, _ = in.Write(rest[:q])
+					}
+					_ = in.Close()
+				}()
+				res, err := w.uploader(with...).Reader(w.t.Context(), r, spec)
+				if err != nil || (res.Parts != nil) != (test.why == "") {
+					t.Errorf("%v, %+v", err, res.Parts)
+				}
+				why := strings.Join(w.undivided(), "\n")
+				if (why == "") != (test.why == "") || !strings.Contains(why, test.why) || w.saw(upload.Warning) != 0 {
+					t.Errorf("reported %q, want %q", why, test.why)
+				}
+				w.wantOnlyObject(content)
+			})
+		})
+	}
+}
