@@ -145,7 +145,7 @@ func (c *call) removeEarlierStreams(ctx context.Context, own string) {
 			continue
 		}
 		err := inspect(ctx, c.u, id, c.u.newBudget(), func(s *savedCall, lease state.Lease) error {
-			if s.token.Parts == nil || !s.token.Parts.Over || s.usable() != nil {
+			if s.doc.Parts == nil || !s.doc.Parts.Over || s.usable() != nil {
 				return nil
 			}
 			if err := s.removeParts(ctx); err != nil {

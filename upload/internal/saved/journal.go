@@ -131,7 +131,7 @@ func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 func (j *Journal) BeginRemoval(upload session.URI) {
 	j.edit(func() {
 		j.reset(chunk.Identity{}, &state.Parts{Upload: upload, Over: true})
-		j.token.Spec.Gzip = false // there are no compressed bytes to compare
+		j.doc.Spec.Gzip = false // there are no compressed bytes to compare
 	})
 }
 
