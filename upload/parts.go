@@ -12,12 +12,11 @@ import (
 // Parts sends large files in parts, each over a connection of its own. A file that cannot be sent in
 // parts is sent over one connection, and an event has the reason: [Warning], or [Undivided] with Auto.
 //
-// A stream of Reader or a Writer is sent in the parts of a multipart upload, if it is longer than its first
-// window ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the
-// service has them. They use at most its share of [Options].Memory, and grow, because there are at most
-// 10,000: the default holds 0.5 TiB. A longer stream fails with [session.ErrInvalid]. If the first window takes
-// more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over one connection. Auto begins with
-// one connection and does not measure its rate; with [Options].ChunkSize, it sends streams over one connection.
+// Without Auto, a stream of Reader or a Writer is sent in the parts of a multipart upload, if it is longer
+// than its first window ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in
+// memory until the service has them. They use at most its share of [Options].Memory, and grow, because there
+// are at most 10,000: the default holds 0.5 TiB. A longer stream fails with [session.ErrInvalid]. Each stream
+// has Connections of its own, as far as its memory permits.
 type Parts struct {
 	// Connections is how many connections send a file, 2 to 256. It is a maximum: they begin as parts
 	// are committed. Each file of a batch has its own. With Auto, it bounds the number of all files of

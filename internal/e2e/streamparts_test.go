@@ -36,11 +36,7 @@ func TestStreamPartsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := append([]string{"cp", "-", "gs://demo/" + name}, state...)
-		if !random.oneIn(3) { // otherwise auto
-			args = append(args, "--parallel", fmt.Sprint(2+random.IntN(6)))
-		}
-		c = runWith(t, environment(), in, args...)
+		c = runWith(t, environment(), in, append([]string{"cp", "-", "gs://demo/" + name, "--parallel", fmt.Sprint(2 + random.IntN(6))}, state...)...)
 		in.Close()
 		go func() {
 			defer out.Close()

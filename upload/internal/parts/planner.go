@@ -36,27 +36,26 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 // connection. Unlike that of a file, the rate of one connection is not measured first: what was sent meanwhile would be
 // sent again.
 func (p *Planner) PlanStream(ctx context.Context) (Plan, error) {
-	f := facts{divisible: true, need: connections.Several, refused: p.StreamRefused()}
-	if len(f.refused) == 0 {
+	f := facts{divisible: true, need: connections.Several}
+	if why := p.StreamRefused(); why != "" {
+		f.refused = f.refused.and(why)
+	} else {
 		f.multipart = untried
+	}
+	if p.Options.Auto {
+		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
+			f.need, f.suffices = need, suffices
+		}
 	}
 	return p.plan(ctx, f, p.prepareStream)
 }
 
-// StreamRefused returns the reasons why a stream is sent over one connection that are known without a request.
-func (p *Planner) StreamRefused() Reasons {
+// StreamRefused returns the reason why a stream is sent over one connection that is known without a request, or "".
+func (p *Planner) StreamRefused() string {
 	if !p.Multipart {
-		return Reasons{"a stream is not composed"}
+		return "a stream is not composed"
 	}
-	if why := multipart.Unsupported(p.Wire.Spec); why != "" {
-		return Reasons{why}
-	}
-	if p.Options.Auto {
-		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
-			return Reasons{suffices}
-		}
-	}
-	return nil
+	return multipart.Unsupported(p.Wire.Spec)
 }
 
 // plan is Plan for what is known without a request. prepareMultipart tries a multipart upload.
