@@ -22,11 +22,10 @@ type end struct {
 type medium int8
 
 const (
-	ofStream      medium = iota // nowhere: a stream
-	ofFile                      // in a file, or in another source that can be read again
-	ofParts                     // in a file that is sent in parts
-	ofStreamParts               // nowhere: a stream that is sent in parts
-	ofSpool                     // a stream, on disk
+	ofStream medium = iota // nowhere: a stream
+	ofFile                 // in a file, or in another source that can be read again
+	ofParts                // in a file that is sent in parts
+	ofSpool                // a stream, on disk
 )
 
 // fate is what happens to what is left of an upload.
@@ -65,8 +64,7 @@ const (
 //	outdated                                             keep old         keep      keep
 //	otherwise                                            keep             keep      keep
 //
-// Parts whose object is made are removed even if another process has the lease. The parts of a stream are always
-// removed: by another process if that has the lease, and otherwise by this one.
+// Parts whose object is made are removed even if another process has the lease.
 func ending(e end) fate {
 	switch {
 	case e.of == ofStream && !e.made:
@@ -77,10 +75,6 @@ func ending(e end) fate {
 		return endingOfFile(e)
 	case e.of == ofParts:
 		return endingOfParts(e)
-	case e.of == ofStreamParts && e.lost:
-		return leave
-	case e.of == ofStreamParts:
-		return remove
 	}
 	return endingOfSpool(e)
 }

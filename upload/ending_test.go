@@ -29,15 +29,14 @@ func TestEnding(t *testing.T) {
 func checkFate(t *testing.T, e end, is fate) {
 	t.Helper()
 	gives := is == discard || is == discardAndCancel || is == remove
-	hopeless := e.dead == yes || e.refused && e.final || e.unexpected || e.of == ofSpool && (e.unended || !e.saved) || e.of == ofStreamParts
+	hopeless := e.dead == yes || e.refused && e.final || e.unexpected || e.of == ofSpool && (e.unended || !e.saved)
 	for what, wrong := range map[string]bool{
 		"committed bytes are given up without a reason": gives && !e.made && !hopeless && (e.of != ofParts || e.savable),
 		"a saved upload is forgotten":                   (is == leave || is == cancelSession) && e.saved,
 		"what another process has is changed":           e.lost && is != leave && is != removeOrphaned && e.of != ofStream && !(e.of == ofParts && e.made),
-		"Cancel would not find the saved upload":        e.canceled && e.saved && (gives || is == renew) && e.of != ofStream && e.of != ofStreamParts,
+		"Cancel would not find the saved upload":        e.canceled && e.saved && (gives || is == renew) && e.of != ofStream,
 		"the session of an object is canceled":          e.made && (is == cancelSession || is == discardAndCancel || is == renew),
 		"an object is made, and its upload stays saved": e.made && e.saved && !gives && e.of != ofStream,
-		"the parts of a stream stay":                    e.of == ofStreamParts && is != remove && !e.lost,
 		"a stream that failed keeps its session":        e.of == ofStream && !e.made && is != cancelSession,
 		"bytes that are only in the session are lost":   is == renew && e.released,
 		"nothing is known, and nothing is asked":        e.dead == unknown && e.of == ofSpool && is == renew,

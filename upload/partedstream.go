@@ -80,6 +80,7 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedS
 		c.reportUndivided("stream", why)
 		return nil, err
 	}
+	c.uplink.Permit = nil // nobody can continue the stream, so that it does not end with its lease
 	p := parts.NewStream(division(c, nil), chosen, stream)
 	c.showParts(p.Upload)
 	return &partedStream{c, p}, nil
@@ -121,8 +122,12 @@ func unsavable(err error) parts.Reasons {
 	return parts.Reasons{"the upload cannot be saved, so that its parts could not be removed after a crash: " + err.Error()}
 }
 
-// removeEarlierStreams removes what streams in parts left at the service because their processes were killed.
+// removeEarlierStreams removes what streams in parts left at the service because their processes were killed. In a store
+// with leases it removes nothing: a process whose lease has expired may live, and go on when its network does.
 func (c *call) removeEarlierStreams(ctx context.Context, own string) {
+	if _, leases := c.u.opts.Store.(state.Leaser); leases {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, removeEarlier)
 	defer cancel()
 	ids, err := c.u.opts.Store.List(ctx)
@@ -151,26 +156,21 @@ func (c *call) removeEarlierStreams(ctx context.Context, own string) {
 // send makes the object, or removes the parts.
 func (s *partedStream) send(ctx context.Context) error {
 	defer s.closeJournal()
-	guarded, stop := s.journal.Guard(ctx)
-	defer stop()
-	object, err := s.parts.Send(guarded)
+	object, err := s.parts.Send(ctx)
 	if err == nil {
 		s.reportUnverified(s.parts.Unverified)
 		s.events.committed()
 	}
-	err = endedBy(ctx, err, s.journal)
+	err = endedBy(ctx, err, &saved.Journal{})
 	s.reportFailure(err) // before the removal, which a Write need not wait for
 	s.reportParts(s.parts.Upload, object)
-	if ending(s.endOf(ofStreamParts, err)) == leave {
-		return err
-	}
 	clean := s.parts.Finish
 	if err != nil {
 		clean = s.parts.Abandon
 	}
 	left := clean(ctx)
 	s.leave(left)
-	if left != nil {
+	if left != nil || s.journal.LeaseLost() != nil { // then another process, or Prune, removes the saved upload
 		return err
 	}
 	return s.discarded(err, s.journal.Discard())

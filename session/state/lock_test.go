@@ -178,13 +178,6 @@ func TestLockedMakesNoFile(t *testing.T) {
 	}
 }
 
-// tokenOf returns a saved upload with an ID.
-func tokenOf(t *testing.T, id string) *state.Upload {
-	saved := sample(t)
-	saved.ID = id
-	return saved
-}
-
 // countdown is a context that is done after n calls of Err.
 type countdown struct {
 	context.Context
