@@ -463,7 +463,8 @@ func TestRunTakesItsRiskAgain(t *testing.T) {
 	inBubble(t, fakegcs.Options{NoMD5: true, Latency: time.Second}, func(w *world) {
 		w.uplink.AtRisk = new(atrisk.Bound)
 		w.add(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		var counted []bool                             // while others fill the bound
+		var counted []bool // while others fill the bound
+		sampled := make(chan struct{})
 		time.AfterFunc(1500*time.Millisecond, func() { // during the first request with data
 			large := w.uplink.AtRisk.Insert(atrisk.Least)
 			_ = large.Take(w.t.Context()) // when that has failed
@@ -473,11 +474,13 @@ func TestRunTakesItsRiskAgain(t *testing.T) {
 				counted = append(counted, sessions > 0)
 			}
 			large.End()
+			close(sampled)
 		})
 		began := time.Now()
 		if _, err := w.run(spec, file(data(3*q)), engine.TransferOptions{}).Drive(w.t.Context()); err != nil || time.Since(began) > 10*time.Second {
 			t.Errorf("ended after %v: %v", time.Since(began), err)
 		}
+		<-sampled
 		if waits := slices.Index(counted, false); waits < 0 || !slices.Contains(counted[waits:], true) {
 			t.Errorf("counted in each quarter of a second: %v", counted)
 		}
