@@ -9,6 +9,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/session/state/bucketstore"
 )
 
 // The kind of errors that no sentinel error names.
@@ -23,6 +24,7 @@ var errorKinds = []struct {
 	{context.Canceled, "interrupted"},
 	{ErrPaused, "paused"},
 	{state.ErrInUse, "in_use"},
+	{bucketstore.ErrSlow, "retries_exhausted"},
 	{session.ErrRetriesExhausted, "retries_exhausted"},
 	{backoff.ErrPermanent, "permanent"},
 	{session.ErrSourceChanged, "source_changed"},
@@ -32,6 +34,7 @@ var errorKinds = []struct {
 	{session.ErrProtocol, "protocol"},
 	{state.ErrOptionsDiffer, "options_differ"},
 	{session.ErrEncryptionKey, "encryption_key"},
+	{bucketstore.ErrSealed, "state_key"},
 	{state.ErrCorrupt, "corrupt_saved_upload"},
 	{state.ErrVersion, "newer_version"},
 	{chunk.ErrNotRegular, "no_input"},
@@ -65,6 +68,8 @@ var errorKinds = []struct {
 //	newer_version         [state.ErrVersion]
 //	no_saved_upload       [state.ErrNotFound]
 //	corrupt_saved_upload  [state.ErrCorrupt]
+//	state_key             [bucketstore.ErrSealed]
+//	retries_exhausted     [session.ErrRetriesExhausted], [bucketstore.ErrSlow]
 //	no_input              [chunk.ErrOpen], [chunk.ErrNotRegular], [ErrSourceNeeded]
 //	local_io              [chunk.ErrRead], and every error without a sentinel
 func ErrorKind(err error) string {

@@ -5,8 +5,6 @@
 //
 //	in_use                [manifest.ErrLocked]
 //	newer_version         [manifest.ErrVersion]
-//	state_key             [bucketstore.ErrSealed]
-//	retries_exhausted     [bucketstore.ErrSlow]
 //	usage                 [tree.ErrUsage], [tree.ErrCollision], and the errors of package manifest for a wrong file or call
 //	no_input              those of package tree about one file
 //	nothing_deleted       [mirror.ErrIncomplete]
@@ -14,12 +12,9 @@
 package errkind
 
 import (
-	"context"
 	"errors"
 	"slices"
 
-	"gcsup/session/state"
-	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
 	"gcsup/upload/mirror"
@@ -52,11 +47,6 @@ var kinds = []struct {
 	{manifest.ErrFormat, "usage"},
 	{manifest.ErrUnsorted, "usage"},
 	{manifest.ErrClosed, "usage"},
-	{bucketstore.ErrSealed, "state_key"},
-	{context.Canceled, "interrupted"}, // these three are causes of ErrSlow
-	{upload.ErrPaused, "paused"},
-	{state.ErrInUse, "in_use"},
-	{bucketstore.ErrSlow, "retries_exhausted"},
 }
 
 // Of returns the kind of an error.
