@@ -42,11 +42,6 @@ func (p *Planner) PlanStream(ctx context.Context) (Plan, error) {
 	} else {
 		f.multipart = untried
 	}
-	if p.Options.Auto {
-		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
-			f.need, f.suffices = need, suffices
-		}
-	}
 	return p.plan(ctx, f, p.prepareStream)
 }
 

@@ -110,10 +110,7 @@ func streamPart(base, offset, share int64) int64 {
 // streamBase returns the size of the first part of a stream. One for each connection fits in the share of the memory
 // and in what may be at risk, as the parts of a file do.
 func (o Options) streamBase(share int64) int64 {
-	connections := int64(1)
-	if !o.Auto {
-		connections = int64(o.Connections)
-	}
+	connections := int64(o.Connections)
 	limit := atrisk.First / connections
 	if share > 0 {
 		limit = min(limit, share/(connections+1))

@@ -208,8 +208,7 @@ func TestStreamConnections(t *testing.T) {
 func TestStreamParts(t *testing.T) {
 	t.Parallel()
 	share := int64(112 * mib) // of the default
-	auto := Options{Auto: true, Connections: 256, Min: AutoMin}
-	for _, o := range []Options{auto, {Connections: 2, Min: DefaultMin}, {Connections: 8, Min: DefaultMin}, {Connections: 256, Min: DefaultMin}} {
+	for _, o := range []Options{{Connections: 2, Min: DefaultMin}, {Connections: 8, Min: DefaultMin}, {Connections: 256, Min: DefaultMin}} {
 		if limit := o.StreamLimit(share); limit < 1<<39 || limit > share*multipart.MaxParts {
 			t.Errorf("%+v: %d bytes", o, limit)
 		}
