@@ -80,7 +80,7 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedS
 		c.reportUndivided("stream", why)
 		return nil, err
 	}
-	c.uplink.Permit = nil // nobody can continue the stream, so that it does not end with its lease
+	c.uplink.Permit = nil // a lost lease does no harm: no other process can continue the stream
 	p := parts.NewStream(division(c, nil), chosen, stream)
 	c.showParts(p.Upload)
 	return &partedStream{c, p}, nil

@@ -9,9 +9,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestStreamInPartsOutlivesItsLease suspends a machine that sends a stream in parts for longer than its lease. Another
-// machine, which begins a stream meanwhile, must not take it for dead, and the first one goes on. If the other one took the lease
-// to look at it, the first one goes on, too: nobody else can send the stream.
+// TestStreamInPartsOutlivesItsLease suspends a machine that sends a stream in parts until its lease expires. Meanwhile, another
+// machine begins a stream, or takes the lease to query the upload. In both cases the first machine continues, and makes the object.
 func TestStreamInPartsOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

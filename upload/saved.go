@@ -37,8 +37,8 @@ type SavedUpload struct {
 	// ToRemove reports that the upload ended, and something that it stored at the service,
 	// in parts, could not be removed. Prune and Cancel try again. So does the next upload of
 	// the same source, unless an upload that started over saved this one under another ID. A stream
-	// that is sent in parts is saved in this way from its beginning: if its process is killed, the next
-	// stream in parts removes them.
+	// that is sent in parts is saved in this way from its beginning: if its process is killed, Prune or,
+	// in a Store without leases, the next stream in parts removes them.
 	ToRemove bool
 
 	// Incomplete reports that the end of a stream was not recorded in its spool, so that the object
