@@ -151,6 +151,7 @@ func (s *subject) dieSaving(p *process, saves int) (last int) {
 	})
 	<-reached.Done()
 	s.calls("%s kill", p.name)
+	s.upload(p.name).late = true
 	cancel()
 	saver.Wait()
 	if last < saves {

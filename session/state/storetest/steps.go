@@ -223,7 +223,7 @@ func (s *subject) succeeded(p *process, u *upload, c call, a answer) {
 		if u.seen != nil {
 			u.earlier = u.seen
 		}
-		u.holder, u.leased, u.unsure, u.seen, u.last = p, c.Name == "acquire", false, nil, nil
+		u.holder, u.leased, u.unsure, u.late, u.seen, u.last = p, c.Name == "acquire", false, false, nil, nil
 		if u.leased && s.place.TTL > 0 {
 			if a.Fence <= u.fence {
 				s.Errorf("the fencing number is %d, after one of %d", a.Fence, u.fence)

@@ -51,6 +51,7 @@ type upload struct {
 	fence   int64            // of the last lease
 	seen    *state.HeldError // of the holder; nil if it was not seen
 	last    *state.HeldError // the latest one of Acquire, since the holder is present or absent
+	late    bool             // a request that the holder sent before its death may renew the lease once more
 	earlier *state.HeldError // of an earlier holder
 }
 
@@ -271,10 +272,13 @@ func (s *subject) heldError(u *upload, err error, acquire bool) {
 	if seen := u.seen; e.Host != seen.Host || e.PID != seen.PID || e.Message != seen.Message || !e.Since.Equal(seen.Since) {
 		s.Errorf("the HeldError of one holder changed from %+v to %+v", *seen, *e)
 	}
-	if last := u.last; last != nil && u.holder != nil && u.holder.absent && (e.Renewal != last.Renewal || e.Left > last.Left) {
+	if last := u.last; last != nil && u.holder != nil && u.holder.absent && (e.Renewal != last.Renewal || e.Left > last.Left) && !u.late {
 		s.Errorf("the HeldError of a holder that is dead or paused changed from %+v to %+v", *last, *e)
 	}
 	if acquire {
+		if u.last != nil && e.Renewal != u.last.Renewal {
+			u.late = false
+		}
 		u.last = e
 	}
 }
