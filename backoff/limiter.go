@@ -89,7 +89,7 @@ type Limiter struct {
 	clock    steadyClock
 	limit    float64 // 0 before the first call
 	inFlight int
-	settling int // replies to requests of a higher limit, which must arrive before the window counts
+	settling int // replies to requests of the limit before, which must arrive before the window counts
 	window   window
 	before   measure // at the limit with which the next one is compared; zero if there is none
 	trial    bool    // limit is compared with before.limit
@@ -409,11 +409,13 @@ func (l *Limiter) change() {
 	limit := min(max(l.limit*factor, l.limit+1), l.highest())
 	if l.down {
 		limit = max(min(l.limit/limitStep, l.limit-1), 1)
-		l.settling = l.inFlight // the requests of the higher limit hide that there are fewer
 	}
 	if limit == l.limit {
 		l.stay()
 		return
+	}
+	if !l.climbing {
+		l.settling = l.inFlight // the first replies are to requests that started at the limit before
 	}
 	l.limit, l.trial = limit, true
 }
