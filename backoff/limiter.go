@@ -37,6 +37,10 @@ const (
 	// limitOutage is the share of refused requests from which the limit falls below First.
 	limitOutage = 0.8
 
+	// flights is how often as many requests end in a long window as the limit permits. Requests that began together
+	// end together, so that a window of two flights may show half as many again as its time permits.
+	flights = 4
+
 	// A window with fewer replies does not measure the rate of replies.
 	enoughReplies = 8
 
@@ -62,8 +66,8 @@ const (
 // (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes by a factor of
 // 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit
 // stays for 2 to 16 windows, or seconds if they are longer, or until throughput changes by half. A window
-// is the time in which as many requests end as the limit permits, at least a second after a change that
-// did not help, up to a pause between two replies. The first window, in which connections are made, does
+// is the time in which as many requests end as the limit permits, up to a pause between two replies. After a change
+// that did not help it is four times as long, at least a second. The first window, in which connections are made, does
 // not count.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
@@ -113,6 +117,7 @@ type window struct {
 	streamed    bool // some of the bytes were reported before their request ended
 
 	reply     time.Duration // when the last request ended or was refused
+	longest   time.Duration // between two replies
 	areaThen  float64       // area and bytes at that time
 	bytesThen int64
 }
@@ -269,6 +274,7 @@ func (l *Limiter) pass(now time.Time) {
 
 // replied records when a reply arrived. The caller holds l.mu.
 func (l *Limiter) replied() {
+	l.window.longest = max(l.window.longest, l.window.last-max(l.window.reply, l.window.begin))
 	l.window.reply, l.window.areaThen, l.window.bytesThen = l.window.last, l.window.area, l.window.bytes
 	if l.settling > 0 {
 		if l.settling--; l.settling == 0 && l.window.refused == 0 {
@@ -286,18 +292,19 @@ func (l *Limiter) next() { l.window = window{begin: l.clock.past, last: l.clock.
 // caller holds l.mu.
 //
 // Requests that begin together end together. Of three in flight, a window that ended in the middle of their replies
-// would have half as many again as its time permits. It ends before a pause, except when it must be short.
+// would have too many for its time. It ends before a pause, except when it must be short.
 func (l *Limiter) endWindow(further bool) {
 	w := l.window
 	replies, span := w.replies+w.refused, w.reply-w.begin
-	if pause := l.started && w.refused == 0; pause != further || pause && 2*(w.last-w.reply) < span/time.Duration(max(replies, 1)) {
+	usual := (span - w.longest) / time.Duration(max(replies, 1)) // between two replies, without an interruption
+	if pause := l.started && w.refused == 0; pause != further || pause && 2*(w.last-w.reply) < usual {
 		return
 	}
-	least := longWindow
+	least, enough := longWindow, max(flights*int(l.limit), enoughReplies)
 	if l.climbing || w.refused > 0 {
-		least = shortWindow
+		least, enough = shortWindow, max(int(l.limit), enoughReplies)
 	}
-	if l.settling > 0 && w.refused == 0 || replies < max(int(l.limit), enoughReplies) || span < least {
+	if l.settling > 0 && w.refused == 0 || replies < enough || span < least {
 		return
 	}
 	next := window{begin: w.reply, last: w.last, area: w.area - w.areaThen, bytes: w.bytes - w.bytesThen, streamed: w.bytes > w.bytesThen}
