@@ -105,11 +105,11 @@ type filesCall struct {
 	failFast   *batch.FailFast
 	counting   atomic.Bool // the sizes are being added up, or all of them were
 	uncompared atomic.Bool // SkipIfListed, and the listing was refused
-	pool       *batch.Pool[Job, outcome]
+	pool       *batch.Pool[Job, jobResult]
 }
 
-// outcome is the outcome of a job.
-type outcome struct {
+// jobResult is the result of a job.
+type jobResult struct {
 	result *Result
 	err    error
 }
@@ -138,7 +138,7 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) bool {
 	defer b.pool.Drain()
 	defer b.cancel()
-	return b.pool.Run(func() { b.read(jobs) }, func(o outcome) bool { return yield(o.result, o.err) })
+	return b.pool.Run(func() { b.read(jobs) }, func(o jobResult) bool { return yield(o.result, o.err) })
 }
 
 // read passes the jobs to the pool.
@@ -232,7 +232,7 @@ func (b *filesCall) undecided(job Job) bool {
 }
 
 // do uploads the file of a job at a place. It returns the bytes of the object, if it was made.
-func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
+func (b *filesCall) do(job Job, at *batch.Place) (jobResult, int64) {
 	err := job.Err
 	if err == nil {
 		err = b.notTried(job.Spec)
@@ -256,9 +256,9 @@ func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 		b.failFast.Succeeded(job.Spec.Bucket)
 	}
 	if err != nil || result.Skipped != SkipNothing {
-		return outcome{result, err}, 0
+		return jobResult{result, err}, 0
 	}
-	return outcome{result, nil}, result.Size
+	return jobResult{result, nil}, result.Size
 }
 
 // upload uploads a file of the batch at a place, unless it is skipped.
@@ -359,11 +359,11 @@ func (b *filesCall) notTried(spec Spec) error {
 }
 
 // untried reports the outcome of a job that was not started.
-func (b *filesCall) untried(res Result, err error) outcome {
+func (b *filesCall) untried(res Result, err error) jobResult {
 	e := terminal(b.ctx, res, err)
 	e.Upload, e.Path, e.Spec, e.Size = uploads.Add(1), res.Path, res.Spec, res.Size
 	b.observe(e)
-	return outcome{&res, err}
+	return jobResult{&res, err}
 }
 
 // observe delivers an event of no upload, or of one that was not started. There may be millions of
