@@ -22,15 +22,15 @@ import (
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
 type BatchOptions struct {
-	// Jobs is how many files are uploaded at a time. 0 means as many as raise the throughput.
-	// All batches of an Uploader share this number: one for files of up to 8 MiB, which are
-	// sent in a single request, and one for larger files, which get a session. It begins with 32
-	// and 4 files, and grows up to 1,024 and 64, or fewer if this process may open few files. A
-	// file counts from when it is opened until its outcome is known, waits before retries
-	// included. A file that a listing may show to be unchanged counts from its first request.
+	// Jobs is how many files are uploaded at a time. 0 means as many as raise the throughput,
+	// for all batches of an Uploader together: from 32 up to 1,024 files of at most 8 MiB, which
+	// are sent in a single request, and from 4 up to 64 larger files, which get a session. There
+	// are fewer if this process may open few files. A file counts from when it is opened until
+	// its outcome is known, even while it waits for a retry. If a listing may show that it is
+	// unchanged, it counts from its first request.
 	//
-	// The bytes of small files in memory are at most 64 MiB for any number. If Jobs is 0, these
-	// include the buffers of their connections.
+	// The small files of a batch use at most 64 MiB of memory. If Jobs is 0, this includes the
+	// buffers of their connections.
 	Jobs int
 
 	// Skip leaves out files whose object exists. SkipNothing means the rule of
@@ -48,8 +48,8 @@ type BatchOptions struct {
 	// Warning, and the destinations are looked up one by one.
 	Listing *Listing
 
-	// SkipIfListed uploads files without a comparison if the service refuses the Listing, instead of a
-	// request for each destination.
+	// SkipIfListed applies Skip only if the service permits the Listing. Otherwise it uploads all
+	// files, without a request for each destination.
 	SkipIfListed bool
 
 	// DryRun sends no data: the Result of a file that would be uploaded has
