@@ -32,8 +32,8 @@ type Upload struct {
 	Endpoint string       `json:"endpoint"` // scheme and host
 	Spec     session.Spec `json:"spec"`     // the object, as given when the session was started
 
-	// Session is the session of the whole object. If there are Parts, each has a session of
-	// its own, and only Created is used here.
+	// Session is the session of the whole object. If there are Parts, only its Created is
+	// used.
 	Session
 
 	SourcePath     string         `json:"source_path"`               // absolute; "" if SourceIdentity is set
@@ -50,7 +50,7 @@ type Upload struct {
 
 	// Spool is set for a stream whose bytes are kept on disk until the service has committed
 	// them. There is then no other source. Session has no URI until the session is started, and
-	// HighWater may be less than what was sent: every byte on disk may have been.
+	// HighWater may be less than what was sent, which may be every byte on disk.
 	Spool *Spool `json:"spool,omitempty"`
 
 	// Gzip is set if Spec.Gzip is, and there is no Spool. The offsets and the checkpoints are then those
