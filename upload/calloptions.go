@@ -76,11 +76,10 @@ type CallOptions struct {
 	// differs, the error is [session.ErrSourceChanged].
 	SourceVersion string
 
-	// SourceName, if not "", names the source of File, or of each file of Files, in the ID of the
-	// upload, in place of the path of the file with its links resolved. Use it if machines that share a store reach the
-	// file over different links: with the same name, destination and endpoint, they continue the
-	// same upload, and only one works on it at a time. [Uploader.ID], Import and TakeOver use
-	// the name, too.
+	// SourceName, if not "", replaces the path of the file of File, or of each file of Files, in the ID of the
+	// upload. Use it if machines that share a store have the file at different paths: with the same name,
+	// destination and endpoint, they continue the same upload, and only one works on it at a time.
+	// [Uploader.ID], Import and TakeOver use the name, too.
 	SourceName string
 
 	// Accept, if not nil, is called with each file that File, Files or Resume opens, before

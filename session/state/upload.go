@@ -37,7 +37,7 @@ type Upload struct {
 	Session
 
 	SourcePath     string         `json:"source_path"`               // absolute; "" if SourceIdentity is set
-	SourceIdentity string         `json:"source_identity,omitempty"` // name of the bytes, given by the caller, of a source that is not a file
+	SourceIdentity string         `json:"source_identity,omitempty"` // name that the caller gave to a source that is not a file
 	SourceVersion  string         `json:"source_version,omitempty"`  // version of the content of a file, given by the caller; "" if there is none
 	Source         chunk.Identity `json:"source"`                    // identity of the source when the session was started; only the size for SourceIdentity
 
