@@ -14,18 +14,16 @@ var NoBreaker = &Breaker{Threshold: -1}
 // A Breaker is a circuit breaker: it limits the retries to a service that is down.
 // All operations on one endpoint share a Breaker.
 //
-// The breaker opens when several requests in a row fail, of more than one
-// operation, with no success in between. While the breaker is open, one
-// operation at a time makes a probe, which is its next retry. The others wait.
-// A wait for the breaker uses no retry. After a failed probe, the operation that has
-// waited longest makes the next one, after the wait of the [Policy] for that
-// many failures in a row. The next probe does not wait longer than
-// Policy.Maximum for the outcome of a probe.
+// The breaker opens when several requests in a row fail, of more than one operation,
+// with no success in between. While the breaker is open, one operation at a time makes
+// a probe, which is its next retry. The others wait. A wait for the breaker uses no
+// retry. After a failed probe, the operation that has waited longest makes the next
+// one. The waits between probes are those of the [Policy]. If the outcome of a probe is
+// not known after Policy.Maximum, the next one is made nevertheless.
 //
 // A success closes the breaker in steps, in which it is half-open. Each successful retry raises the limit of
-// concurrent retries by one, so that 1, 2, 4, 8 and so on are under way at a
-// time. A failed retry halves the limit. The breaker is closed when the limit
-// exceeds the number of failing operations.
+// concurrent retries by one, so that it doubles when all of them succeed. A failed retry halves the limit.
+// The breaker is closed when the limit exceeds the number of failing operations.
 //
 // Only retries wait for the breaker. A first request does not, nor does a request
 // that continues an operation after progress. An operation that fails alone

@@ -32,10 +32,10 @@
 //
 // # Guarantees
 //
-// Every backoff is shorter than [Limit], one minute, for every Policy, every n
-// and every Retry-After header. [Policy.Validate] refuses a Policy with longer
-// waits. A request of a Transport waits for its [Rate] for less than Limit too, but
-// the waits that [Rate.Reserve] returns have no bound.
+// Every backoff is shorter than [Limit], one minute, for every Policy, every n and
+// every Retry-After header. [Policy.Validate] refuses a Policy with longer waits. A
+// request of a Transport waits for its [Rate] for less than Limit too, but the waits
+// that [Rate.Reserve] returns, and those for a [Breaker], may be longer.
 //
 // Without progress, retrying always ends: with success, with a permanent error, when the context
 // is done, or when the budget is spent. Only progress restores the budget.

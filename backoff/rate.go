@@ -36,8 +36,8 @@ const (
 	rateBurst = 20 * time.Millisecond
 )
 
-// A Rate paces the requests to a service that limits their rate, such as the writes to a bucket
-// of Cloud Storage. Before the first 429 it paces nothing.
+// A Rate throttles the requests to a service that limits their rate, such as the writes to a
+// bucket of Cloud Storage. Before the first 429 it throttles nothing.
 //
 // After the first 429, requests are throttled at the rate that was just accepted, but at least 100
 // and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most
@@ -47,10 +47,10 @@ const (
 // second. The rate then grows back to the refused rate within a minute. If several 429s follow
 // each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
 // or multiplies it by 0.9 if all requests were refused, but the target is at least 100. The rate
-// itself is at least 10: if a service refuses all requests, the [Breaker] limits them. Below 1,000
-// per second the rate then doubles within 5 minutes, because the guidelines ask for no ramp there.
-// Only accepted requests let the rate grow: it does not grow in a program that makes fewer
-// requests, or none.
+// itself is at least 10: if a service refuses all requests, the [Breaker] limits them. When the
+// rate has grown back, it doubles within 5 minutes up to 1,000 per second, because the guidelines
+// ask for no ramp there. Only accepted requests let the rate grow: it does not grow in a program
+// that makes fewer requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a
 // rate that is not exceeded.
@@ -91,15 +91,15 @@ func (r *Rate) Share(machine, machines int) {
 	r.jitter = mix(uint64(machine))
 }
 
-// Set paces requests at a rate per second of all machines together, as if it had been found
-// before. 0 paces nothing until the next 429, unless there is a limit.
+// Set throttles requests at perSecond, the rate of all machines together, as if it had been
+// found before. 0 throttles nothing until the next 429, unless there is a limit.
 func (r *Rate) Set(perSecond float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.set(perSecond)
 }
 
-// Limit paces requests from now on, at most at a rate per second of all machines together. A 429
+// Limit throttles requests from now on. perSecond is the limit of all machines together. A 429
 // lowers the rate, and it grows back to the limit. 0 removes the limit: the rate then grows as
 // after a 429.
 func (r *Rate) Limit(perSecond float64) {

@@ -44,11 +44,11 @@ type Transport struct {
 	// Transport. [NoBreaker] means none.
 	Breaker *Breaker
 
-	// Rate, if not nil, returns the Rate that paces a request, such as that of its
-	// bucket, or nil for a request that is not paced. All attempts are throttled, even
-	// of requests that are made once. Requests wait in a queue. A request that has
-	// waited between half a minute and a minute is made even if the Rate does not
-	// permit it yet. Rate must be safe for concurrent use.
+	// Rate, if not nil, returns the Rate that throttles a request, such as that of its
+	// bucket, or nil. It throttles every attempt, even of a request that is never
+	// retried. Requests wait in a queue. A request that has waited between half a
+	// minute and a minute is made even if the Rate does not permit it yet. Rate must be
+	// safe for concurrent use.
 	Rate func(*http.Request) *Rate
 
 	// Idempotent reports whether a request may be made twice. nil means the

@@ -12,11 +12,11 @@
 //	body := src.Body(chunk.Range{From: 0, To: src.Size()}, sum)
 //	defer body.Close()
 //
-// The body reads ahead and hashes while the network sends. If the server
-// committed less than was sent, call [PrefixCRC.Rewind] with the committed offset
-// and make the next body. The bytes that are sent again are compared with the
-// checksums of the first pass. If the file was edited in between, the error
-// wraps [ErrChanged], and no changed byte is sent.
+// The body reads ahead and hashes while the network sends. If the service committed
+// less than was sent, call [PrefixCRC.Rewind] with the committed offset and make the
+// next body. The bytes that are sent again are compared with the checksums of the first
+// pass. If the file was edited in between, the error wraps [ErrChanged], and no changed
+// byte is sent.
 //
 // # Guarantees
 //

@@ -2,9 +2,9 @@ package chunk
 
 import "fmt"
 
-// Granularity is the chunk granularity of resumable uploads: 256 KiB, in bytes.
-// Every request except the last must carry a multiple of it. If a request is cut
-// off, the server commits a multiple of it.
+// Granularity is the chunk granularity of resumable uploads: 256 KiB, in bytes. Every
+// request except the last must carry a multiple of it. If a request is cut off, the
+// service commits a multiple of it.
 //
 // https://cloud.google.com/storage/docs/performing-resumable-uploads#chunked-upload
 const Granularity = 256 << 10
@@ -16,11 +16,11 @@ func Floor(n int64) int64 { return n &^ (Granularity - 1) }
 // result must fit in an int64.
 func Ceil(n int64) int64 { return Floor(n + Granularity - 1) }
 
-// LastBoundary returns the greatest multiple of [Granularity] strictly below
-// size, or 0 if there is none. The tail of an object of that size starts there.
-// It has 1 to Granularity bytes and is sent in a separate request with the
-// checksum of the whole object, because the server reads the X-Goog-Hash header
-// of the final request only. The tail of an empty object is empty.
+// LastBoundary returns the greatest multiple of [Granularity] strictly below size, or 0
+// if there is none. The tail of an object of that size starts there. It has 1 to
+// Granularity bytes and is sent in a separate request with the checksum of the whole
+// object, because the service reads the X-Goog-Hash header of the final request only.
+// The tail of an empty object is empty.
 func LastBoundary(size int64) int64 {
 	return Floor(max(size-1, 0))
 }

@@ -103,8 +103,8 @@ func (s *Source) ReadFull(p []byte, off int64) error {
 	return fmt.Errorf("read: at byte %d: %w: %w", off+int64(n), ErrRead, err)
 }
 
-// Hash reads the source from c to the offset to and returns the checkpoint at
-// to. The error wraps [ErrChanged] if the source ends before to, [ErrRead] if
+// Hash continues c with the bytes of the source before the offset to, and returns the
+// new checkpoint. The error wraps [ErrChanged] if the source ends before, [ErrRead] if
 // the source cannot be read, or the cause of ctx.
 func (s *Source) Hash(ctx context.Context, c Checkpoint, to int64) (Checkpoint, error) {
 	if c.Offset < 0 || to < c.Offset {

@@ -90,9 +90,9 @@ func bearer(h http.Header) string {
 	return token
 }
 
-// NewCredentials returns the JSON of a credentials file for clients of the server at
-// url ("http://127.0.0.1:4443"): they get the access tokens for
-// [Options.RequireToken] from it. Google's Go libraries read it from the file that
+// NewCredentials returns the JSON of a credentials file. With it, clients of the server
+// at url ("http://127.0.0.1:4443") get the access tokens for [Options.RequireToken]
+// from that server. Google's Go libraries read it from the file that
 // GOOGLE_APPLICATION_CREDENTIALS names, or accept it as an option.
 func NewCredentials(url string) []byte {
 	text, _ := json.MarshalIndent(map[string]string{ // strings only: never fails

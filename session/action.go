@@ -2,10 +2,10 @@ package session
 
 import "time"
 
-// Step is the kind of the next exchange of a conversation, or its end.
+// Step is the kind of the next exchange of an upload, or its end.
 type Step string
 
-// The steps. A conversation ends with Done or Fail.
+// The steps. An upload ends with Done or Fail.
 const (
 	Begin  Step = "begin"  // open a session (or insert the small object) and begin at byte 0
 	Send   Step = "send"   // send data from State.Committed
@@ -16,7 +16,7 @@ const (
 	Fail   Step = "fail"   // Action.Err
 )
 
-// Action is the next step of a conversation.
+// Action is the next step of an upload.
 type Action struct {
 	Step       Step
 	Wait       bool          // back off before it

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Conflict compares s, the Spec of a saved upload, with want. It compares only
-// the fields that are set in want. It returns the first field that differs,
-// with both values, or "". The metadata keys that describe the source, such as
-// goog-reserved-file-mtime, are a field of their own, whose values are not compared.
+// Conflict compares s, the Spec of a saved upload, with want. It compares only the
+// fields that are set in want. It returns the first field that differs, with both
+// values, or "". Of metadata keys that describe the source, such as
+// goog-reserved-file-mtime, it compares the presence and not the values.
 func (s Spec) Conflict(want Spec) string {
 	for _, field := range []struct{ name, was, want string }{
 		{"content type", s.ContentType, want.ContentType},

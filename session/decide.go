@@ -24,7 +24,7 @@ import (
 //	308, Range has all bytes                 finalize, repeatedly, with waits
 //	308, no Range                            wait, query; then accept that no byte is committed
 //	308, Range beyond what was ever sent     wait, query; again: unexpected data, or a new
-//	                                         session if the limit may not have been saved
+//	                                         session if Sent may not have been saved
 //	308, Range behind what was committed     fail: protocol error
 //	308 to a start                           fail
 //	408, 429, 5xx, rate-limit 403            wait, query (never data)
@@ -39,13 +39,14 @@ import (
 //	  410 around another 4xx                 like that status
 //	  400, 405, 409, 411, 413, 416           fail; if the session is still open: fail, and
 //	                                         the next time a new session
-//	412, and 304 to a not-match              check the destination if the object may exist; fail
-//	400, 412 that name a hash (its own),     the bytes were damaged: a new session, as after 404
-//	or a confirmed 410 around that
+//	412, or 304 for a NotMatch precondition  check the destination if the object may exist; fail
+//	400 or 412 whose message names a hash,   the bytes were damaged: a new session, as after 404
+//	or a confirmed 410 around such a status
 //	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
 //	412, 499 of a temporary object           wait, query; if the query confirms it: like 404
-//	3xx, other 2xx, 4xx not of the service   wait, query, once the service has answered
+//	3xx, other 2xx, 4xx not of the service   wait, query, if the service answered before;
+//	                                         otherwise fail
 //	other                                    fail
 //
 // An insert without a precondition is not repeated if its outcome is not known: it
@@ -55,9 +56,10 @@ import (
 //	no object                                insert, if there is still none
 //	the source's bytes, since our attempt    done
 //	an object older than our attempt,        insert, if it is still there
-//	or the one of the guard
+//	or one with the generation of the guard
 //	another object, since our attempt        fail: the outcome is unknown
-//	no permission to read it                 insert, if there is none; after a 412: unknown
+//	no permission to read it                 insert, if there is none; after a 412: fail,
+//	                                         the outcome is unknown
 //
 // If an insert is guarded from the beginning (see [State.Guarded]), and is refused with 412
 // before any attempt has an unknown outcome, another client changed the destination. The

@@ -22,7 +22,8 @@ type Exchange struct {
 	Query  string
 	Header map[string]string
 
-	// Content is the body of the request, or nil. Instead, Data is object data of Size bytes.
+	// Content is the body of the request. If it is nil, Data may be object data of Size
+	// bytes.
 	Content []byte
 	Data    io.Reader
 	Size    int64
@@ -36,8 +37,8 @@ type Exchange struct {
 	// Reply.URI. If it returns an error, the reply counts as lost.
 	Opened func(resp *http.Response) (location string, err error)
 
-	// ReadError returns the reason and the message of an error in the body of another reply. An
-	// error of the service has a reason. nil means that the request is one of the JSON API.
+	// ReadError returns the reason and the message in the body of a reply with another status.
+	// A reply without a reason is not from the service. nil reads the errors of the JSON API.
 	ReadError func(body io.Reader) (reason, message string)
 }
 

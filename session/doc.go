@@ -5,9 +5,8 @@
 // https://cloud.google.com/storage/docs/performing-resumable-uploads for the
 // protocol.
 //
-// Most programs should use package upload. Use this package to drive a session
-// step by step. Package gcsup/session/state saves uploads, also in your own
-// database.
+// Most programs should use package upload. Use this package to drive a session step by
+// step. Package gcsup/session/state saves uploads, for example in your own database.
 //
 // # The two calls
 //
@@ -22,8 +21,8 @@
 // reply arrived.
 //
 // # Guarantees
-//   - The server's committed offset is authoritative: 0 <= Committed <= Sent <=
-//     Size. Committed never decreases within a session.
+//   - The committed offset of the service is authoritative, and never decreases within
+//     a session.
 //   - After an ambiguous failure the next request is a query, never data.
 //   - The session URI is a bearer secret. A [URI] redacts itself when printed,
 //     logged or marshaled. No function of this package reveals it. A URI from a

@@ -21,7 +21,7 @@ type Error struct {
 	Status   int    // HTTP status; 0 if there was no reply
 	Reason   string // error reason of the JSON API
 	Message  string // error message of the server, on one line
-	Offset   int64  // committed bytes
+	Offset   int64  // committed offset
 	Attempts int    // requests since the last newly committed byte, including this one
 	Waits    []Wait // the waits since the last newly committed byte, oldest first
 	Kind     error  // sentinel error of this package

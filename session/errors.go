@@ -22,11 +22,11 @@ import (
 //	ErrPrecondition         a precondition does not hold                         [1]        check the object at the destination
 //	ErrEncryptionKey        the upload needs its encryption key                  yes        give the key of the first run
 //
-//	ErrOutcomeUnknown       the destination may be of another client             [4]        check the object; do not replace it
+//	ErrOutcomeUnknown       the object may be that of another client             [4]        check the object; do not replace it
 //	ErrSessionLost          the session was lost and could not be replaced       no         start over
 //	ErrCanceled             another client canceled the session                  no         start over
 //	ErrChecksum             bytes differ from the source, or Spec.CRC32C         no         check the source, start over
-//	ErrUnexpectedData       the server has data that this upload did not send    no         stop the other client, start over
+//	ErrUnexpectedData       the service has data that this upload did not send   no         stop the other client, start over
 //	ErrProtocol             replies contradict each other, or refuse the data    [2]        resume once, then start over
 //	ErrURIMismatch          the session URI is of another endpoint or bucket     [3]        use the endpoint of the first run
 //

@@ -46,18 +46,17 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 // body after it has returned.
 //
 // A body that may wait before it returns bytes, for example for a rate limit, should
-// have a method Interrupt(). When the exchange has its reply, it calls Interrupt, which
+// have a method Interrupt(). When the reply has arrived, Put calls Interrupt, which
 // must end a Read that waits, and every later Read, with an error. Otherwise an early
 // reply would have to wait, too.
 func (c *Client) Put(ctx context.Context, uri URI, rng chunk.Range, total int64, body io.Reader) Reply {
 	return send(ctx, c, OpPut, uri, rng, total, nil, body)
 }
 
-// Finalize sends the last bytes of the object, rng, which it reads from body.
-// If the server has all bytes, rng is empty, and body may be nil. crc32c is the
-// checksum of the whole object. The service checks it before it creates the
-// object, and refuses a mismatch with status 400.
-// https://cloud.google.com/storage/docs/data-validation
+// Finalize sends the last bytes of the object, rng, which it reads from body. If the
+// service has all bytes, rng is empty, and body may be nil. crc32c is the checksum of
+// the whole object. The service checks it before it creates the object, and refuses a
+// mismatch with status 400. https://cloud.google.com/storage/docs/data-validation
 func (c *Client) Finalize(ctx context.Context, uri URI, rng chunk.Range, total int64, crc32c uint32, body io.Reader) Reply {
 	return send(ctx, c, OpFinalize, uri, rng, total, &crc32c, body)
 }
@@ -110,9 +109,8 @@ func (c *Client) Query(ctx context.Context, uri URI) Reply {
 	return send(ctx, c, OpQuery, uri, chunk.Range{}, -1, nil, nil)
 }
 
-// Cancel ends the session, and the server drops its bytes. Status 499 means
-// success, see [Reply.Canceled]. An object that is already finalized is not
-// deleted.
+// Cancel ends the session, and the service drops its bytes. Status 499 means success,
+// see [Reply.Canceled]. An object that is already finalized is not deleted.
 func (c *Client) Cancel(ctx context.Context, uri URI) Reply {
 	return c.do(ctx, call{op: OpCancel, method: "DELETE"}.to(uri, ""))
 }

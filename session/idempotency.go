@@ -13,8 +13,8 @@ const idempotencyHeader = "X-Goog-Gcs-Idempotency-Token"
 
 // WithIntention returns a client whose requests have idempotency tokens, in the header
 // X-Goog-Gcs-Idempotency-Token. For two minutes after an insert or a delete that
-// succeeded, the service answers a repeat with the same token by its first reply, and does
-// not execute it again:
+// succeeded, the service answers a repeat that has the same token with the first reply,
+// and does not execute it again:
 // https://github.com/googleapis/google-cloud-cpp/pull/12347, measured in
 // https://github.com/kmoneil/zig-gcp/blob/main/src/storage/idempotency.zig.
 //

@@ -60,10 +60,10 @@ type Spec struct {
 	IfMetagenerationMatch    *int64 `json:"if_metageneration_match,omitempty"`
 	IfMetagenerationNotMatch *int64 `json:"if_metageneration_not_match,omitempty"`
 
-	// NoClobber means that IfGenerationMatch is 0 in order to keep an existing object. An
-	// existing object is then not a failure of the program, but the error is still
-	// [ErrPrecondition]. After this error, the saved upload is deleted. NoClobber is
-	// saved, so that a process that resumes the upload treats the error in the same way.
+	// NoClobber means that IfGenerationMatch is 0 in order to keep an existing object. If
+	// there is one, the error is [ErrPrecondition], and the saved upload is deleted.
+	// NoClobber is saved, so that a process that resumes the upload treats the error in
+	// the same way.
 	NoClobber bool `json:"no_clobber,omitempty"`
 
 	// DefaultContentType is the content type if ContentType is "" and a saved

@@ -6,10 +6,10 @@ const maxRestarts = 3
 
 // State is the state of an upload between two exchanges.
 //
-// Invariant: 0 <= Committed <= Sent, and Sent <= Size if Size is known.
-// Committed is the server's offset and never decreases within a session. Sent is
-// the highest offset whose bytes were ever handed to the network in this session,
-// by this process or an earlier one.
+// Invariant: 0 <= Committed <= Sent, and Sent <= Size if Size is known. Committed is
+// the offset of the service and never decreases within a session. Sent is the highest
+// offset whose bytes were ever handed to the network in this session, by this process
+// or an earlier one.
 type State struct {
 	Size       int64 // of the object; -1 while it is not known
 	Committed  int64
@@ -57,10 +57,10 @@ type State struct {
 // condition.
 func (s State) Guard() (generation int64, ok bool) { return s.guard, s.guarded }
 
-// Guarded returns s with a guard for the first insert, too: the generation of the object at
-// the destination when the driver read it, or 0 if there was none. It is for an insert without a
-// precondition of the caller. If the outcome of the insert is not known, an object with that
-// generation shows that it was not executed.
+// Guarded returns s with a [State.Guard] from the first insert on: the generation of the object
+// at the destination when the driver read it, or 0 if there was none. It is for an insert
+// without a precondition of the caller. If the outcome of the insert is not known, an object
+// with that generation shows that it was not executed.
 func (s State) Guarded(generation int64) State {
 	s.guarded, s.guard = true, generation
 	return s

@@ -17,8 +17,8 @@ import (
 // It may also identify a multipart upload, which is as secret.
 //
 // A URI redacts itself when printed, logged or marshaled. No function of this package
-// returns its text: only Encode of package state writes it, and only Decode makes a URI
-// from text.
+// returns its text: only Encode of package state writes it. A URI comes from a reply,
+// or from Decode of that package.
 type URI secret.Text
 
 // redacted is the text of a URI.

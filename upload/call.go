@@ -72,7 +72,7 @@ func (c *call) wire() *engine.Requester { return c.requests.To(c.spec) }
 
 // newTransfer returns the transfer of src to the destination, when the Spec is known. measure is as in
 // [engine.TransferOptions].
-func (c *call) newTransfer(src content.Source, r engine.Record, measure func() engine.Measure) *engine.Transfer {
+func (c *call) newTransfer(src content.Source, r engine.Recorder, measure func() engine.Measure) *engine.Transfer {
 	return engine.NewTransfer(c.wire(), src, r, engine.TransferOptions{Expect: c.expect, Measure: measure})
 }
 

@@ -45,13 +45,13 @@ type CallOptions struct {
 	// or in a batch. It cannot make other failures retryable.
 	Permanent func(*session.Error) bool
 
-	// Skip, if not SkipNothing, makes a call of File, ReaderAt, Bytes or FS upload nothing
-	// if the object exists already, in the sense of the rule. Result.Skipped is then the
-	// rule, the error is nil, and Result.Object is the existing object, if it was read. As in
-	// a batch, the rule is compared before anything is sent. If the upload is saved, the rule
-	// is applied again when its lease is held, because another process may have made the
-	// object meanwhile. With SkipSameTime the object gets the modification time of the source;
-	// a source that has none is compared as with SkipIdentical.
+	// Skip, if not SkipNothing, makes a call of File, ReaderAt, Bytes or FS upload nothing if
+	// the rule applies to the existing object. Result.Skipped is then the rule, the error is
+	// nil, and Result.Object is the existing object, if it was read. As in a batch, the rule
+	// is applied before anything is sent. If the upload is saved, the rule is applied again
+	// when its lease is held, because another process may have made the object meanwhile. With
+	// SkipSameTime the object gets the modification time of the source; a source that has none
+	// is compared as with SkipIdentical.
 	//
 	// A stream cannot be compared: Reader accepts only SkipExisting, and a Writer no rule.
 	// Resume compares nothing.
@@ -76,11 +76,10 @@ type CallOptions struct {
 	// differs, the error is [session.ErrSourceChanged].
 	SourceVersion string
 
-	// SourceName, if not "", names the source of File, or of each file of Files, in the ID of the
-	// upload, in place of the path of the file with its links resolved. Use it if machines that share a store reach the
-	// file over different links: with the same name, destination and endpoint, they continue the
-	// same upload, and only one works on it at a time. [Uploader.ID], Import and TakeOver use
-	// the name, too.
+	// SourceName, if not "", replaces the path of the file of File, or of each file of Files, in the ID of the
+	// upload. Use it if machines that share a store have the file at different paths: with the same name,
+	// destination and endpoint, they continue the same upload, and only one works on it at a time.
+	// [Uploader.ID], Import and TakeOver use the name, too.
 	SourceName string
 
 	// Accept, if not nil, is called with each file that File, Files or Resume opens, before
@@ -92,10 +91,10 @@ type CallOptions struct {
 	// RemoveSource removes the file that File, Files or Resume has uploaded, when its object
 	// exists: [Result].SourceRemoved. The object must have the size and the CRC32C of the bytes
 	// that were read, and the file must be unchanged. Immediately before the removal, the size, the
-	// times and the inode of the file, or else its bytes, are compared with what was read. Then the
-	// metadata of the object is read. If the rule skips a file, it is removed only if its bytes
-	// were compared: SkipSameTime then compares like SkipIdentical, and SkipExisting removes
-	// nothing. A dry run removes nothing.
+	// times and the inode of the file are compared with what was read, and its bytes if that is not
+	// conclusive. Then the metadata of the object is read. If the rule skips a file, it is removed
+	// only if its bytes were compared: SkipSameTime then compares like SkipIdentical, and
+	// SkipExisting removes nothing. A dry run removes nothing.
 	//
 	// If the file cannot be removed, the upload has succeeded nevertheless, and [Result].SourceKept
 	// has the reason. If Resume finds that only the cleanup of an upload is left, it does not

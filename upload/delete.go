@@ -202,9 +202,9 @@ func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 // It yields each folder that was deleted, and each folder that could not be deleted with the error.
 // It does not yield a folder that is not empty. The error wraps [session.ErrPermission] if
 // storage.folders.delete is missing, or storage.managedFolders.get, which is needed to recognize a
-// managed folder. If the request about the bucket fails, the only pair has its error and no name,
-// unless the service refuses the request. Failures are handled like those of [Uploader.Delete].
-// DeleteFolders calls names in another goroutine.
+// managed folder. If the service refuses the request about the bucket, nothing is deleted. If that
+// request fails in another way, the only pair has its error and no name. Failures are handled like
+// those of [Uploader.Delete]. DeleteFolders calls names in another goroutine.
 func (u *Uploader) DeleteFolders(ctx context.Context, l Listing, names iter.Seq[string]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		c := newDeleteCall(ctx, u, "folder")

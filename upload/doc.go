@@ -27,8 +27,8 @@
 // prefix equal to a directory. docs/examples has a small program for each use, and docs/glossary.md explains the words.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
-// Application Default Credentials. This package links no Google SDK: [NewTransport]
-// is the transport for a client of your own.
+// Application Default Credentials. Package upload links no Google SDK. A client of your
+// own should use [NewTransport].
 //
 // # Saved uploads
 //
@@ -51,39 +51,41 @@
 //   - The service compares the CRC32C of the whole object with that of the source
 //     before the object exists. It refuses corrupt bytes, and an earlier object with
 //     that name stays.
-//   - After a failure the uploader queries the committed offset, and continues from
-//     there. Backoffs grow from one second to half a minute, with a random part, and are
-//     always shorter than a minute. An open circuit breaker, or a bucket with a rate, can hold a
-//     request longer.
+//   - After a failure the uploader queries the committed offset, and continues from there.
+//     Backoffs grow from one second to half a minute, with a random part, and are always shorter
+//     than a minute. An open circuit breaker, or the throttle of a bucket, can hold a request
+//     longer.
 //   - An upload stops after a number of failures in a row without newly committed
 //     bytes. The number grows with the size. The session is kept: the same call,
 //     or [Uploader.Resume], continues.
-//   - Committed bytes are discarded only if the service itself reports that they were
-//     damaged or that the session was canceled, or if two replies in a row say that the
-//     session is gone. There are two exceptions. [Parts].Auto discards less than 16 MiB of
-//     the first bytes of a file if one connection is slow. A compressed file starts over if
-//     compressing it again gives other bytes, as another version of this package may do.
+//   - Committed bytes are discarded only if the program requests it, if the service refuses
+//     the object or reports that the bytes were damaged or the session was canceled, or if
+//     two replies in a row say that the session is gone. Exceptions: [session.Decide]
+//     replaces a resumed session whose replies contradict what was sent. [Parts].Auto
+//     discards less than 16 MiB if one connection is slow. A compressed file starts over if
+//     another version of this package compresses it differently.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
-//   - No byte of a source that changed since the session began is sent. A stream whose
-//     reader fails never becomes a truncated object. But if the program that writes a
-//     pipe fails, its reader gets EOF, and the object has what the program wrote.
-//     [CallOptions].Confirm can prevent this.
-//   - Memory per upload is constant: a few MiB for a file, or all of it if it has
-//     at most 8 MiB. All streams, files that are compressed, and the parts of multipart
+//   - A source that changed since the session began is not published. [Uploader.Import]
+//     and [CallOptions].SourceVersion describe what is compared for a copy. A stream
+//     whose reader fails never becomes a truncated object. But if the program that
+//     writes a pipe fails, its reader gets EOF, and the object has what the program
+//     wrote. [CallOptions].Confirm can prevent this.
+//   - Memory per upload is constant: a few MiB for a large file, and the size of a
+//     small one. All streams, files that are compressed, and the parts of multipart
 //     uploads share [Options.Memory].
 //
 // # Errors
 //
 // Branch with errors.Is on a sentinel, and with errors.As on a type. The tables at
-// [session.ErrInvalid], [state.ErrNotFound] and [ErrTruncated] list them all: what
-// happened, whether the upload is resumable, and what to do.
+// [session.ErrInvalid], [state.ErrNotFound] and [ErrTruncated] list them, except those
+// of bucketstore: what happened, whether the upload is resumable, and what to do.
 //
-// An upload is resumable if the same call, or [Uploader.Resume], continues it. It
-// needs an [Options.Store], and a source that gets a session: not a file that is sent
-// in one request. A stream is resumable only in a spool ([Spool]), after its input
-// has ended. [Result.Resumable] reports it for each call.
+// An upload is resumable if the same call, or [Uploader.Resume], continues it. This
+// needs an [Options.Store]. A file that is sent in one request is not resumable. A
+// stream is resumable only in a spool ([Spool]), after its input has ended.
+// [Result.Resumable] reports it for each call.
 //
-// If the context of a call was done, or [Uploader.Pause] or [Uploader.Cancel] ended
-// it, its error is an [*InterruptedError]. If the service refused a request or could
-// not be reached, it is a [*session.Error].
+// The error of a call is an [*InterruptedError] if its context was done, or if
+// [Uploader.Pause] or [Uploader.Cancel] ended the upload. It is a [*session.Error] if
+// the service refused a request or could not be reached.
 package upload

@@ -60,8 +60,8 @@ var errorKinds = []struct {
 }
 
 // ErrorKind returns one word for the cause of an error, as a label of metrics and logs. It is the name of the
-// sentinel error: [session.ErrSessionLost] is session_lost. The command has the same words in its JSON lines,
-// where some of them mean several errors:
+// sentinel error: [session.ErrSessionLost] is session_lost. The JSON lines of the command have the same
+// words. These have several errors, or another name:
 //
 //	interrupted           [context.Canceled]
 //	in_use                [state.ErrInUse]

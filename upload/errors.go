@@ -13,11 +13,11 @@ import (
 //
 //	error                  what happened                                            resumable  what to do
 //
-//	*InterruptedError      the context of the call was done, or Pause or Cancel ended it[1]        call again with another context
+//	*InterruptedError      its context was done, or Pause or Cancel ended it        [1]        call again with another context
 //	ErrPaused              Uploader.Pause interrupted the upload                    [1]        resume it at any time
 //	ErrTruncated           the source is shorter than CallOptions.Size              [1]        correct the source or the size
 //	ErrNotTried            the file of a batch was not started, because of others   yes        upload it again later
-//	ErrSourceNeeded        Resume: the source is not a file, but one of ReaderAt    yes        call ReaderAt with the same identity
+//	ErrSourceNeeded        Resume: the upload is one of ReaderAt                    yes        call ReaderAt with the same identity
 //	ErrIncomplete          a spooled stream can never be completed                  no         cancel it, and upload the source again
 //	backoff.ErrPermanent   CallOptions.Permanent decided against a retry            yes        correct the cause
 //	*session.Error         the service refused, or could not be reached             [2]        see the sentinel that it wraps
@@ -39,9 +39,8 @@ import (
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
-// object at the destination. An *InterruptedError wraps only the error of the
-// context, [context.Canceled] or [context.DeadlineExceeded], or instead ErrPaused or
-// [session.ErrCanceled].
+// object at the destination. An *InterruptedError wraps one of [context.Canceled],
+// [context.DeadlineExceeded], ErrPaused and [session.ErrCanceled].
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
@@ -56,10 +55,10 @@ var (
 	// same identity and destination, see [SavedUpload].Identity, continues the upload.
 	ErrSourceNeeded = errors.New("the source must be given again")
 
-	// ErrIncomplete is wrapped by the error of an upload for a stream in a spool whose object can never
-	// be made: the process died before the input ended, the session was lost or its checksum refused after
-	// bytes were removed from the spool, or the files of the spool are damaged. The saved upload and the files stay until [Uploader.Cancel] or
-	// [Uploader.Prune] removes them.
+	// ErrIncomplete is wrapped by the error of a stream in a spool whose object can never be made. The process
+	// died before the input ended, the files of the spool are damaged, or bytes were removed from the spool
+	// before the session was lost or the service refused the checksum. The saved upload and the files stay
+	// until [Uploader.Cancel] or [Uploader.Prune] removes them.
 	ErrIncomplete = errors.New("the stream is incomplete")
 
 	// ErrNotTried is wrapped by the error of a file of a batch that was not uploaded
@@ -73,10 +72,9 @@ var (
 // existed: its context was done, or [Uploader.Pause] or [Uploader.Cancel] ended it. If the
 // upload is saved, it is kept, except by Cancel.
 //
-// errors.Is finds the error of the context, [context.Canceled] or
-// [context.DeadlineExceeded], or instead [ErrPaused] or [session.ErrCanceled], and nothing
-// else. The cause of the context and the last failure are only in the text, because they
-// may be errors of another upload.
+// errors.Is finds one of [context.Canceled], [context.DeadlineExceeded], [ErrPaused] and
+// [session.ErrCanceled], and nothing else. The cause of the context and the last failure
+// are only in the text, because they may be errors of another upload.
 type InterruptedError struct {
 	Committed int64 // the committed offset
 	Sent      int64 // bytes that were handed to the network; the service may have more than Committed

@@ -21,8 +21,8 @@ const (
 	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second
 	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
-	Settling                   // the source is not read yet: its last changes may not be on its disk, or its times cannot show the next change
-	Waiting                    // a request failed, see Store; the next try is in Delay
+	Settling                   // the source is not read until its changes are on its disk, and its times can show the next change
+	Waiting                    // a request failed, see Store; the retry is in Delay
 	Warning                    // a problem that does not stop the upload; Cause describes it
 
 	// The terminal kinds. The last event of every upload has one of them.
@@ -65,8 +65,8 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 // call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
 // last event is the only one of a terminal kind. An upload that fails before its first
 // request, and a file of a batch that is skipped or not tried, also have a terminal
-// event. The events of a listing, and of the methods that send nothing, such as
-// [Uploader.Saved], [Uploader.Query] and [Uploader.Prune], have no terminal kind.
+// event. The events of a listing, and of methods that upload nothing, such as
+// [Uploader.Query] and [Uploader.Prune], have no terminal kind.
 //
 // SentDelta and CommittedDelta are changes since the previous event of the upload that the
 // Observer got. They are exact even if events between the two were merged or dropped. A
@@ -82,7 +82,7 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
-	Upload    int64     // number of the upload, unique in this process; 0 if there is none, as for a listing of the prefix Spec.Object
+	Upload    int64     // number of the upload, unique in this process; 0 for a listing of the prefix Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec
@@ -91,7 +91,7 @@ type Event struct {
 	Part      int            // the part that the event is about, from 1; 0 if it is about the whole file
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
-	Arrived   int64          // offset up to which the upload has progressed: committed bytes, and bytes that have arrived in a request of a session or of a small file
+	Arrived   int64          // offset up to which bytes arrived at the service in a session or small file; at least Committed
 	Committed int64          // the committed offset
 
 	SentDelta      int64 // bytes of the object that were handed to the network since the previous event
@@ -150,7 +150,7 @@ type SourceOffsets struct {
 	Size      int64 // of the file
 	Sent      int64 // offset up to which the compressed bytes were handed to the network
 	Arrived   int64 // offset up to which they have arrived, see Event.Arrived
-	Committed int64 // offset up to which the server holds the compressed bytes
+	Committed int64 // offset up to which the compressed bytes are committed
 }
 
 // PartsProgress is the progress of a file that is sent in parts, in an [Event].

@@ -22,15 +22,15 @@ import (
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
 type BatchOptions struct {
-	// Jobs is how many files are uploaded at a time. 0 means as many as raise the throughput.
-	// All batches of an Uploader share this number: one for files of up to 8 MiB, which are
-	// sent in a single request, and one for larger files, which get a session. It begins with 32
-	// and 4 files, and grows up to 1,024 and 64, or fewer if this process may open few files. A
-	// file counts from when it is opened until its outcome is known, waits before retries
-	// included. A file that a listing may show to be unchanged counts from its first request.
+	// Jobs is how many files are uploaded at a time. 0 means as many as raise the throughput,
+	// for all batches of an Uploader together: from 32 up to 1,024 files of at most 8 MiB, which
+	// are sent in a single request, and from 4 up to 64 larger files, which get a session. There
+	// are fewer if this process may open few files. A file counts from when it is opened until
+	// its outcome is known, even while it waits for a retry. If a listing may show that it is
+	// unchanged, it counts from its first request.
 	//
-	// The bytes of small files in memory are at most 64 MiB for any number. If Jobs is 0, these
-	// include the buffers of their connections.
+	// The small files of a batch use at most 64 MiB of memory. If Jobs is 0, this includes the
+	// buffers of their connections.
 	Jobs int
 
 	// Skip leaves out files whose object exists. SkipNothing means the rule of
@@ -48,8 +48,8 @@ type BatchOptions struct {
 	// Warning, and the destinations are looked up one by one.
 	Listing *Listing
 
-	// SkipIfListed uploads files without a comparison if the service refuses the Listing, instead of a
-	// request for each destination.
+	// SkipIfListed applies Skip only if the service permits the Listing. Otherwise it uploads all
+	// files, without a request for each destination.
 	SkipIfListed bool
 
 	// DryRun sends no data: the Result of a file that would be uploaded has
@@ -105,11 +105,11 @@ type filesCall struct {
 	failFast   *batch.FailFast
 	counting   atomic.Bool // the sizes are being added up, or all of them were
 	uncompared atomic.Bool // SkipIfListed, and the listing was refused
-	pool       *batch.Pool[Job, outcome]
+	pool       *batch.Pool[Job, jobResult]
 }
 
-// outcome is the outcome of a job.
-type outcome struct {
+// jobResult is the result of a job.
+type jobResult struct {
 	result *Result
 	err    error
 }
@@ -138,7 +138,7 @@ func newFilesCall(ctx context.Context, u *Uploader, opts *BatchOptions) *filesCa
 func (b *filesCall) run(jobs iter.Seq[Job], yield func(*Result, error) bool) bool {
 	defer b.pool.Drain()
 	defer b.cancel()
-	return b.pool.Run(func() { b.read(jobs) }, func(o outcome) bool { return yield(o.result, o.err) })
+	return b.pool.Run(func() { b.read(jobs) }, func(o jobResult) bool { return yield(o.result, o.err) })
 }
 
 // read passes the jobs to the pool.
@@ -232,7 +232,7 @@ func (b *filesCall) undecided(job Job) bool {
 }
 
 // do uploads the file of a job at a place. It returns the bytes of the object, if it was made.
-func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
+func (b *filesCall) do(job Job, at *batch.Place) (jobResult, int64) {
 	err := job.Err
 	if err == nil {
 		err = b.notTried(job.Spec)
@@ -256,9 +256,9 @@ func (b *filesCall) do(job Job, at *batch.Place) (outcome, int64) {
 		b.failFast.Succeeded(job.Spec.Bucket)
 	}
 	if err != nil || result.Skipped != SkipNothing {
-		return outcome{result, err}, 0
+		return jobResult{result, err}, 0
 	}
-	return outcome{result, nil}, result.Size
+	return jobResult{result, nil}, result.Size
 }
 
 // upload uploads a file of the batch at a place, unless it is skipped.
@@ -359,11 +359,11 @@ func (b *filesCall) notTried(spec Spec) error {
 }
 
 // untried reports the outcome of a job that was not started.
-func (b *filesCall) untried(res Result, err error) outcome {
+func (b *filesCall) untried(res Result, err error) jobResult {
 	e := terminal(b.ctx, res, err)
 	e.Upload, e.Path, e.Spec, e.Size = uploads.Add(1), res.Path, res.Spec, res.Size
 	b.observe(e)
-	return outcome{&res, err}
+	return jobResult{&res, err}
 }
 
 // observe delivers an event of no upload, or of one that was not started. There may be millions of

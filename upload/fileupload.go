@@ -322,7 +322,7 @@ func (f *fileUpload) divide(ctx context.Context) error {
 
 // newSession uploads the file through a new session. measure measures its first bytes, if it is not nil.
 func (f *fileUpload) newSession(ctx context.Context, measure func() engine.Measure) {
-	var record engine.Record = engine.Unrecorded{}
+	var record engine.Recorder = engine.Unrecorded{}
 	if f.know.unmet == no {
 		record = f.journal.RecordFile(f.source)
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 // AtRisk bounds how many bytes must be sent again if the process dies now, for all uploads that
-// share it. The bound is ten seconds of the rate at which bytes were committed in the last five
-// seconds, and at least 64 MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are
+// share it. The bound is twice the number of bytes that were committed in the last five seconds,
+// and at least 64 MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are
 // committed. Beyond the bound no file, part or session begins, and what has begun continues.
 //
 //   - A part of a multipart upload, see [ByMultipart], and a small file that is sent in one
-//     request, are at risk as a whole, from the begin of the request until its reply. A part that
+//     request, are at risk as a whole, from the start of the request until its reply. A part that
 //     is larger than the bound begins only if nothing else is at risk.
 //   - In a session, 256 KiB and the bytes in its socket are at risk, because the service keeps the
 //     bytes that arrived. Linux reports how many bytes are in a socket. On other systems 1 MiB
@@ -77,7 +77,7 @@ func (l *RateLimit) held() time.Duration { return l.shared().Held() }
 // bucket is reported by an event of the kind Warning, and the time that an upload waited is
 // [Result].Throttled. A 429 that concerns one object only does not count.
 //
-// Uploaders can share RequestRates. The zero value is ready to use. RequestRates are safe for
+// Uploaders can share a RequestRates. The zero value is ready to use. It is safe for
 // concurrent use, and must not be copied.
 type RequestRates struct {
 	off bool
@@ -88,7 +88,7 @@ type RequestRates struct {
 	limit             float64
 }
 
-// NoRequestRates throttles nothing, even after a 429. Their methods have no effect.
+// NoRequestRates throttles nothing, even after a 429. Its methods have no effect.
 var NoRequestRates = &RequestRates{off: true}
 
 // Share sets that this is one of several machines that upload to the same buckets. machine counts from
@@ -108,7 +108,7 @@ func (r *RequestRates) Share(machine, machines int) {
 	}
 }
 
-// Limit paces the requests to each bucket from now on, at most at a rate per second of all machines
+// Limit throttles the requests to each bucket from now on. perSecond is the maximum of all machines
 // together. A 429 lowers the rate, which then grows back. 0 removes the limit.
 func (r *RequestRates) Limit(perSecond float64) {
 	if r.off {
@@ -122,8 +122,8 @@ func (r *RequestRates) Limit(perSecond float64) {
 	}
 }
 
-// Set paces the requests to a bucket at a rate per second of all machines together, for example
-// one that an earlier process found. 0 paces nothing until the next 429.
+// Set throttles the requests to a bucket. perSecond is the rate of all machines together, for
+// example one that an earlier process found. 0 throttles nothing until the next 429.
 func (r *RequestRates) Set(bucket string, perSecond float64) {
 	if !r.off {
 		r.bucket(bucket).Set(perSecond)

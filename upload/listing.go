@@ -22,7 +22,7 @@ type Job struct {
 	Spec Spec
 
 	// Below, if not "", is the directory below which the file was listed. With RemoveSource, no symbolic
-	// link below it is followed, see [sourcefile.OpenBelow]: another user may have replaced a directory since.
+	// link below it is followed: another user may have replaced a directory since.
 	Below string
 
 	// Size and ModTime are those of the file when it was listed. They choose the

@@ -24,8 +24,8 @@ type Options struct {
 	// https://storage.googleapis.com.
 	Endpoint string
 
-	// Store keeps the uploads of files, so that another process can resume
-	// them: see [state.OpenDir]. If it is nil, no other call can. Policy and RetryFor
+	// Store keeps interrupted uploads, so that another call or process can resume them:
+	// see [state.OpenDir]. If it is nil, no upload can be resumed. Policy and RetryFor
 	// also apply to the requests of a bucketstore.
 	Store state.Store
 
@@ -44,8 +44,8 @@ type Options struct {
 	Breaker *backoff.Breaker
 
 	// RequestRates throttles the requests to a bucket that answered 429 because it got too many of them:
-	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this
-	// Uploader, and [NoRequestRates] that nothing is throttled.
+	// see [backoff.Rate]. Uploaders for one endpoint can share them. nil means rates of this Uploader,
+	// and [NoRequestRates] none.
 	RequestRates *RequestRates
 
 	// RateLimit limits the object data of all uploads together. A program may change the
@@ -66,50 +66,50 @@ type Options struct {
 	// Each further request costs one round trip, in which nothing is sent. At 100 MiB/s, with
 	// round trips of 20 ms or 50 ms, 1 GiB takes this much longer:
 	//
-	//	ChunkSize  requests more  20 ms           50 ms
+	//	ChunkSize  more requests  20 ms           50 ms
 	//	256 MiB                3   0.06 s, 0.6 %   0.15 s, 1.5 %
 	//	64 MiB                15   0.3 s, 3 %      0.75 s, 7 %
 	//	16 MiB                63   1.3 s, 12 %     3.2 s, 31 %
 	//	4 MiB                255   5.1 s, 50 %    12.8 s, 125 %
 	//	1 MiB              1,023  20.5 s, 200 %   51.2 s, 500 %
 	//
-	// With a Store, each request of a file also saves the upload first, with two fsyncs.
-	// Together they took 10 ms on the machine of this measurement.
+	// With a Store, each request of a file also saves the upload first, with two fsyncs,
+	// which took 10 ms on one machine.
 	ChunkSize int64
 
-	// Parallel sends large files and streams in parts over several connections. nil means one connection for new
-	// uploads, and for saved ones in parts. Saved uploads can be resumed, queried and canceled with any
-	// value, even nil.
+	// Parallel sends large files and streams in parts over several connections. nil means one connection: new
+	// uploads have no parts, and those of saved uploads are sent one after the other. Saved uploads can be
+	// resumed, queried and canceled with any value.
 	Parallel *Parts
 
 	// Spool keeps the bytes of streams on disk, so that another process can finish them. It
 	// needs a Store. nil keeps them in memory.
 	Spool *Spool
 
-	// A request is canceled and replaced by a status query when it is StallTimeout later
-	// than it would be at StallRate, in bytes per second. The defaults are 64 KiB/s and 2
-	// minutes. A negative StallTimeout disables this. A request that makes an object from
-	// its parts gets at least 10 minutes, because the service may need several.
+	// A request is canceled and replaced by a status query after StallTimeout without
+	// progress, or after twice that time at half of StallRate, which is in bytes per
+	// second. The defaults are 2 minutes and 64 KiB/s. A negative StallTimeout disables
+	// this. A request that makes an object from its parts gets at least 10 minutes,
+	// because the service may need several.
 	StallTimeout time.Duration
 	StallRate    int64
 
-	// Window is the maximum number of bytes of a stream in one request: a multiple of 256
-	// KiB. They are kept in memory until the server has committed them. A stream uses two
-	// windows. 0 is 16 MiB. For a stream in parts, see [Parts], it bounds only what is read before
-	// the parts begin.
+	// Window is the maximum number of bytes of a stream in one request: a multiple of 256 KiB.
+	// They are kept in memory until the service has committed them. A stream uses two windows. 0
+	// is 16 MiB. For a stream in parts, see [Parts], it bounds only what is read before the parts
+	// begin.
 	Window int
 
 	// Memory bounds the windows of all streams together, in bytes. Each stream gets an
 	// equal share, and its windows become shorter when others start. If the share is at
-	// most Window, and the source is much faster than the service, a stream has one
-	// window of that size instead of two. 0 means 128 MiB.
+	// most Window, a stream whose source is much faster than the service has one window
+	// as large as the share, instead of two. 0 means 128 MiB.
 	//
-	// A window can always have 1 MiB, so that no stream waits for another one. The
-	// streams therefore use at most Memory, or 2 MiB each if that is more. A stream in parts can always
-	// have 5 MiB. The parts of files in multipart uploads, see [ByMultipart], use the rest. A window that was filled while
-	// there were fewer streams is kept until the server has committed it. If the service
-	// does not answer, such streams can keep all of Memory, and each other stream then
-	// uses up to 2 MiB in addition.
+	// A window can always have 1 MiB, so that no stream waits for another one. The streams therefore use at
+	// most Memory, or 2 MiB each if that is more. A stream in parts can always have 5 MiB. The parts of files
+	// in multipart uploads, see [ByMultipart], use the rest. A window that was filled while there were fewer
+	// streams is kept until the service has committed it. While the service does not answer, such windows can
+	// take all of Memory. Each other stream then uses up to 2 MiB in addition.
 	Memory int64
 
 	// RestartChanged starts over from byte 0 if a file changed since its saved upload
@@ -137,7 +137,7 @@ type Options struct {
 	// Progress events. A call returns after the Observer has returned from the last
 	// event, which has a terminal kind. If the context of the call is done, the call
 	// waits for the Observer for at most 100 ms. The Observer then gets only the terminal
-	// event, when it has returned from the earlier one.
+	// event, after it has returned from the event before.
 	Observer func(Event)
 
 	// Exchange is called with a description of every request, its reply and the decision

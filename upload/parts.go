@@ -14,29 +14,29 @@ import (
 //
 // Without Auto, a stream of Reader or a Writer is sent in the parts of a multipart upload, if it is longer
 // than its first window ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in
-// memory until the service has them. They use at most its share of [Options].Memory, and grow, because there
-// are at most 10,000: the default holds 0.5 TiB. A longer stream fails with [session.ErrInvalid]. Each stream
-// has Connections of its own, as far as its memory permits.
+// memory until the service has them, in at most its share of [Options].Memory. They grow, because there are
+// at most 10,000. The default Memory suffices for 0.5 TiB. A longer stream fails with [session.ErrInvalid].
+// Each stream has Connections of its own, as far as its memory permits.
 type Parts struct {
-	// Connections is how many connections send a file, 2 to 256. It is a maximum: they begin as parts
-	// are committed. Each file of a batch has its own. With Auto, it bounds the number of all files of
-	// the Uploader together, and 0 is 256. There is then at most one for each 512 KiB of
+	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
+	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
+	// files of the Uploader together, 0 means 256, and each connection needs 512 KiB of
 	// [Options].Memory.
 	Connections int
 
 	// Auto sends a file in parts if several connections may be faster than one. It begins in a session
 	// of its own, which shows the rate of one connection within 250 ms. If that rate is low, the bytes
 	// that were sent are discarded, and the file is sent in parts. The number of connections rises as
-	// long as the total rate does. All files of an Uploader share the connections, and the rate of one.
-	// The buffers of each connection take about 1 MiB. A multipart upload also keeps the parts that fit
-	// into [Options].Memory.
+	// long as the total rate does. All files of an Uploader share the connections, and the measured
+	// rate of a single one. The buffers of each connection take about 1 MiB. A multipart upload also
+	// keeps the parts that fit into [Options].Memory.
 	//
 	// A file is sent over one connection if
 	//
-	//   - the file has less than 150 MiB (without an event),
+	//   - the file has less than 150 MiB (which is no event),
 	//   - its first 16 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
 	//     answers within 3 ms,
-	//   - a rate limit of at most 16 MiB/s is set, but not 0,
+	//   - the rate limit is at most 16 MiB/s, and uploads are not paused,
 	//   - several connections were no faster for a file in the last ten minutes,
 	//   - the caller has no permission to read the object at the destination, or
 	//   - no [JoinBy] supports its settings. For [ByCompose], the bucket and the permissions must
@@ -61,18 +61,18 @@ type JoinBy int
 
 // The ways to make one object from parts.
 const (
-	// ByEither uses ByMultipart if it supports the settings of the object and the
-	// service allows it, and otherwise ByCompose. ByCompose comes first if the bucket allows it, it
-	// costs nothing, and many parts of a multipart upload would be at risk: with more than 12
-	// connections, for files of more than 625 GiB, and with Auto if the service answers after 100
-	// ms or later. It is the default.
+	// ByEither uses ByMultipart if it supports the settings of the object and the service allows
+	// it, and otherwise ByCompose. ByCompose comes first if the bucket allows it at no cost, and
+	// many parts of a multipart upload would be at risk: with more than 12 connections, for files
+	// of more than 625 GiB, or with Auto if the service answers after 100 ms or later. ByEither is
+	// the default.
 	ByEither JoinBy = iota
 
-	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the
-	// bucket of the destination, and composes them. It needs the permission to delete
-	// objects. If only a managed folder of the destination grants it, the temporary objects
-	// are gcsup-parts-… in that folder. They have such names in a bucket with hierarchical namespace,
-	// too, so that no folder is left.
+	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the bucket of the
+	// destination, and composes them. It needs the permission to delete objects. If only a managed
+	// folder around the destination grants it, the temporary objects are gcsup-parts-… in that
+	// folder. In a bucket with hierarchical namespace they have such names, too, so that no folder is
+	// left.
 	ByCompose
 
 	// ByMultipart uses a multipart upload of the XML API. It does not support

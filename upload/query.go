@@ -18,13 +18,13 @@ import (
 	"gcsup/upload/internal/saved"
 )
 
-// Query requests the state of the saved upload with an ID from the service, see
-// [Uploader.Saved]. It changes nothing at the service. It reads the source only for parts of a
-// multipart upload that were stored after the last save: like a resume, it compares them with the
-// source. Without the source, or if it has changed, such parts do not count.
+// Query requests the state of the saved upload with an ID from the service, see [Uploader.Saved].
+// It changes nothing at the service. It reads the source only for parts of a multipart upload
+// that arrived after the last save: like a resume, it compares them with the source. Without the
+// source, or if it has changed, such parts do not count.
 //
-// A session counts as gone only after two equal answers of the service, and as
-// canceled only after its status 499. After the same answers, an upload would start
+// A session counts as gone only after two equal answers of the service, and as canceled
+// only after a reply with status 499. After the same answers, an upload would start
 // over. Query retries failed requests like an upload.
 //
 // A session must not have two requests at a time. If another process works on the
@@ -104,10 +104,10 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	return s.cancel(ctx, withSpool(ctx, doc, c.journal.Discard))
 }
 
-// Pause interrupts the upload with an ID that a call of this Uploader makes, or of one
-// that [Uploader.With] or a batch derived from it. It waits until the upload is saved and
-// its lease is released. The same call, or Resume, continues the upload. Pause sends no
-// request to the service.
+// Pause interrupts the upload with an ID if a call of this Uploader runs it, or a call of
+// one that [Uploader.With] made from it. It waits until the upload is saved and its lease
+// is released. The same call, or Resume, continues the upload. Pause sends no request to
+// the service.
 //
 // The call that was interrupted returns an [*InterruptedError] that wraps [ErrPaused].
 //

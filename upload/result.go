@@ -29,8 +29,8 @@ type Result struct {
 	Unverified error
 
 	// Size is the size of the source in bytes, -1 if it was never known. Source describes the file
-	// when its bytes were read. It is zero if the file was not opened, and has no change time if a
-	// change may not be detectable.
+	// when its bytes were read. It is zero if the file was not opened. It has no change time if
+	// its times may not show the next change.
 	Size   int64
 	Source chunk.Identity
 
@@ -72,7 +72,7 @@ type Result struct {
 // service had all of it.
 type PartsResult struct {
 	Count       int   // number of parts
-	Connections int   // the number of connections at a time that carried the most bytes
+	Connections int   // the number of concurrent connections over which most bytes were sent
 	Rate        int64 // bytes per second of these connections together; 0 if it is not known
 	RateOfOne   int64 // mean bytes per second of a single connection over the whole time; 0 if it is not known
 }
@@ -108,12 +108,12 @@ const (
 	SkipExisting              // skip a file whose object exists, and never replace an object
 	SkipIdentical             // skip a file whose object has its size, CRC32C and encryption key; the file is read
 
-	// SkipSameTime skips a file whose object has its size and, in whole seconds,
-	// its modification time under goog-reserved-file-mtime. If the file has an encryption
-	// key, an object without one is replaced. An upload writes that key,
-	// unless the file was modified less than two seconds before. If the object does
-	// not have the key, or if the file was modified less than two seconds before the
-	// object was created, the CRC32C is compared as with SkipIdentical.
+	// SkipSameTime skips a file whose object has its size and, in whole seconds, its
+	// modification time under goog-reserved-file-mtime. If the file has an encryption
+	// key, an object without one is replaced. An upload writes that key, unless the file
+	// was modified in the two seconds before the upload. If the object does not have the
+	// key, or if the file was modified less than two seconds before the object was
+	// created, the CRC32C is compared as with SkipIdentical.
 	SkipSameTime
 
 	// SkipSameContent is SkipIdentical, except that the object determines whether

@@ -23,7 +23,7 @@ type SavedUpload struct {
 	Endpoint string // where it was started; an Uploader of another endpoint cannot resume it
 	Spec     Spec   // the object, as given when the session was started
 
-	Path     string // of the source; "" if it has an identity of the caller's, or is a stream
+	Path     string // of the source; "" for a stream, or if there is an Identity
 	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
 	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
@@ -34,11 +34,11 @@ type SavedUpload struct {
 	Started time.Time // when the session was started
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
 
-	// ToRemove reports that the upload ended, and something that it stored at the service,
-	// in parts, could not be removed. Prune and Cancel try again. So does the next upload of
-	// the same source, unless an upload that started over saved this one under another ID. A stream
-	// that is sent in parts is saved in this way from its beginning: if its process is killed, Prune or,
-	// in a Store without leases, the next stream in parts removes them.
+	// ToRemove reports that the upload ended, and that parts of it at the service could not be removed.
+	// Prune and Cancel try again. So does the next upload of the same source, unless the rest was saved
+	// under another ID when the upload started over. A stream that is sent in parts is saved in this way
+	// from its beginning. If its process is killed, Prune removes the parts, and so does the next stream
+	// in parts in a Store without leases.
 	ToRemove bool
 
 	// Incomplete reports that the end of a stream was not recorded in its spool, so that the object
@@ -82,7 +82,7 @@ func (s SessionState) String() string { return nameOf(int(s), sessionStates[:], 
 // Holding describes what the service stores of a saved upload.
 type Holding struct {
 	State  SessionState
-	Stored int64           // SessionOpen: bytes that are durable at the service
+	Stored int64           // SessionOpen: number of committed bytes
 	Object *session.Object // SessionFinished: the object that the upload created; otherwise nil
 }
 

@@ -21,8 +21,8 @@ const defaultSpoolLimit = 1 << 30
 // An object is published only if its input ended, and this was recorded on the disk (fsync). The input
 // has ended if the reader returned [io.EOF] or the Writer was closed, and if [CallOptions].Size,
 // [CallOptions].Confirm and the checksum of the Spec agree. A process that dies before the record leaves
-// a stream that cannot be completed ([ErrIncomplete]). If the call fails or is interrupted before it,
-// the session and the files are removed.
+// a stream that cannot be completed ([ErrIncomplete]). If the call fails or is interrupted before the
+// record, the session and the files are removed.
 //
 // While the input lasts, the upload does not stop because retries are exhausted: the program that writes the
 // stream cannot repeat it. After the end of the input, [Options].RetryFor and the number of
@@ -32,11 +32,12 @@ const defaultSpoolLimit = 1 << 30
 // are written to the disk (fsync) when the input ends, because a power loss before that also ends the
 // program that writes the stream.
 //
-// If the service loses the session after bytes were removed, or finds them damaged, the object cannot be completed. The
-// error wraps [ErrIncomplete] and the reason, such as [session.ErrSessionLost], and the other bytes stay until Cancel or
-// Prune removes them. If the service refuses a precondition then, and confirms that the session has ended, the session
-// and the files are removed. A stream whose bytes are all on disk is kept after any failure: Resume sends it again, and Prune
-// keeps it. If the files are damaged, the error wraps ErrIncomplete, too.
+// If the service loses the session after bytes were removed, or finds them damaged, the object cannot be
+// completed. The error wraps [ErrIncomplete] and the reason, such as [session.ErrSessionLost], and the other
+// bytes stay until Cancel or Prune removes them. If, instead, the service refuses a precondition and confirms
+// that the session has ended, the session and the files are removed. A stream whose bytes are all on disk is
+// kept after any failure: Resume sends it again, and Prune keeps it. If the files are damaged, the error wraps
+// ErrIncomplete, too.
 //
 // A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
 type Spool struct {

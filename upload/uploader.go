@@ -150,9 +150,9 @@ func connectionMemory(size int64) int64 {
 //   - 1,280 idle connections per host instead of 2, as many as a batch and the parts of a
 //     file may need. Otherwise most small files of a batch would need a new
 //     connection, with a TLS handshake and a port.
-//   - Without TLS, the bytes of a body are sent from its memory. [net/http] copies them, in
-//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this, because
-//     it needs a DialTLSContext that a clone of the transport could not use.
+//   - Without TLS, the bytes of a body are sent without a copy. [net/http] copies them, in
+//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this: its
+//     DialTLSContext would ignore the fields of a clone.
 //   - No compression of replies, which are small.
 //   - Connections are spread over all addresses of a host. An address that drops all
 //     packets costs 0.3 s, because the next address is then tried, too.
@@ -161,9 +161,9 @@ func connectionMemory(size int64) int64 {
 //     reply or for the whole request: the service may need minutes to answer the
 //     last request of a large object, and [Options.StallTimeout] ends a request
 //     that makes no progress.
-//   - A proxy that refuses to connect is an error of package backoff, so that only
-//     causes that may pass are retried. As for http.DefaultTransport, proxies come
-//     from the environment.
+//   - If a proxy refuses to connect, the error is a [backoff.ProxyError], so that only
+//     a temporary refusal is retried. As for http.DefaultTransport, proxies come from
+//     the environment.
 //
 // An Uploader follows no redirects, even if the CheckRedirect of its client does: a
 // redirect would send the session URI, which is a secret, to another host.

@@ -58,19 +58,19 @@ func (f *targetFlags) rememberRates(c *connection, r *reporter, rates *upload.Re
 type rateMemory struct {
 	dir   *savedrate.Dir
 	rates *upload.RequestRates
-	known map[string]savedrate.Record // the rates and the last 429s as they were read or saved, by bucket
+	known map[string]savedrate.BucketRate // the rates and the last 429s as they were read or saved, by bucket
 }
 
 // newRateMemory restores the rates in dir.
 func newRateMemory(dir *savedrate.Dir, rates *upload.RequestRates) *rateMemory {
-	m := &rateMemory{dir, rates, map[string]savedrate.Record{}}
+	m := &rateMemory{dir, rates, map[string]savedrate.BucketRate{}}
 	refused := map[string]time.Time{}
 	for saved := range dir.Rates(time.Now()) {
 		rates.Set(saved.Bucket, saved.PerSecond)
 		refused[saved.Bucket] = saved.Refused
 	}
 	for bucket, rate := range rates.All() { // a limit may be lower than what was saved, and is not saved itself
-		m.known[bucket] = savedrate.Record{PerSecond: rate.PerSecond(), Refused: refused[bucket]}
+		m.known[bucket] = savedrate.BucketRate{PerSecond: rate.PerSecond(), Refused: refused[bucket]}
 	}
 	return m
 }
@@ -84,7 +84,7 @@ func (m *rateMemory) save(every time.Duration) (err error) {
 		if now.Sub(before.Saved) < every {
 			continue
 		}
-		latest := savedrate.Record{PerSecond: rate.PerSecond(), Refused: rate.LastRefused(), Saved: now}
+		latest := savedrate.BucketRate{PerSecond: rate.PerSecond(), Refused: rate.LastRefused(), Saved: now}
 		if before.Refused.After(latest.Refused) {
 			latest.Refused = before.Refused
 		}

@@ -197,9 +197,9 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	if !f.restart && !f.batch.dryRun {
 		r.explain.announceMoved(ctx, chosen.named)
 	}
-	var progress *record
+	var progress *batchManifest
 	if f.batch.manifest != "" {
-		if progress, err = openRecord(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
+		if progress, err = openManifest(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
 			return r.refuse(chosen.named, err)
 		}
 		jobs = progress.unfinished(ctx, jobs)

@@ -17,7 +17,7 @@ import (
 )
 
 // runBatch reports the outcomes of a batch.
-func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, progress *record, outcomes iter.Seq2[*upload.Result, error]) error {
+func (r *reporter) runBatch(ctx context.Context, c *connection, chosen *selection, progress *batchManifest, outcomes iter.Seq2[*upload.Result, error]) error {
 	r.use(c)
 	defer context.AfterFunc(ctx, r.stopWaiting)()
 	totals := &r.totals
@@ -133,7 +133,7 @@ func (r *reporter) summarize(ctx context.Context, chosen *selection, t *result.T
 }
 
 // showBatch shows the progress of a batch until stop is called.
-func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *record) (stop func()) {
+func (r *reporter) showBatch(ctx context.Context, chosen *selection, progress *batchManifest) (stop func()) {
 	files := -1
 	if !chosen.trees {
 		files = len(chosen.named)

@@ -66,7 +66,7 @@ do if a check fails. It sends up to 21 MiB into a session that it cancels. It
 never creates, replaces or deletes an object. Each check takes at most 10 s.
 
 The checks are: config (which configuration file was read), state (uploads can be
-saved), endpoint (it answers as Cloud Storage does), clock (right to a minute; otherwise
+saved), endpoint (it answers as Cloud Storage does), clock (less than a minute off; otherwise
 exit code 78), credentials (a token can be obtained, and the service accepts it),
 permission (storage.objects.create; which of storage.objects.list, storage.objects.get
 and storage.objects.delete are missing, and what needs them) and throughput (at least

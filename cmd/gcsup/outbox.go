@@ -39,8 +39,8 @@ func newOutboxPut() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put FILE DIR",
 		Short: "Copy a file durably into an outbox",
-		Long: `put copies FILE into the outbox DIR. When it exits with 0, the copy survives a power
-loss, and outbox run uploads it, now or later. put prints nothing then.
+		Long: `put copies FILE into the outbox DIR. When it exits with 0, it has printed nothing, the
+copy survives a power loss, and outbox run uploads it, now or later.
 
 If DIR has a file of that name already, put exits with 0 if the content is the same,
 and with 73 if it is not. It replaces no file. PostgreSQL expects that of its

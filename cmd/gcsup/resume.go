@@ -39,7 +39,7 @@ that cannot be resumed, and prints how to discard them.
 
 The settings and preconditions of the object are those of the first run. If the object
 has come into existence meanwhile, an upload that was started with --no-clobber is
-skipped, and another precondition that fails is exit code 73. An upload to another
+skipped. If another precondition fails, the exit code is 73. An upload to another
 endpoint is not resumed: if its ID is given, the exit code is 78.
 
 If the source was moved or replaced by a copy, give its path with --source. The file is

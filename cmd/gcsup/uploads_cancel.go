@@ -39,10 +39,10 @@ func newUploadsCancel(std stdio) *cobra.Command {
 		Use:   "cancel [ID... | --all] [--older-than DURATION]",
 		Short: "Cancel saved uploads at the service and delete them",
 		Long: `cancel cancels the sessions of saved uploads, so that the service drops their bytes, and
-deletes the saved uploads: those with the given IDs, all to the endpoint in use, or those
-of them that were started long ago. The environment does not set --all here. An upload
-that a process is working on is kept, and the exit code is 75. So is one whose parts the
-service does not confirm as removed.`,
+deletes the saved uploads: those with the given IDs, or with --all or --older-than those
+to the endpoint in use. No variable of the environment sets --all here. An upload is kept,
+with exit code 75, if a process is working on it, or if the service does not confirm that
+its parts are removed.`,
 		Example: `  gcsup uploads cancel 5f0c2f7d
   gcsup uploads cancel --older-than 3d`,
 		Args: func(cmd *cobra.Command, ids []string) error {

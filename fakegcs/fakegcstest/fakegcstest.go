@@ -88,8 +88,8 @@ type Case struct {
 	Name   string // unique
 	Fact   string
 	Source string // URL, or a description of the observation
-	// Bucket, if set, creates a bucket for this case only, which is then {bucket}. It is
-	// the JSON of the configuration, without a name. Soft delete is off, unless the
+	// Bucket, if set, is the JSON of the configuration, without a name, of a bucket for
+	// this case only, which is then {bucket}. Soft delete is off, unless the
 	// configuration has it.
 	Bucket string
 	Steps  []Step

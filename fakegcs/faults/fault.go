@@ -72,7 +72,8 @@ const (
 	// [Bytes For]
 	EffectLateCommit Effect = "late-commit"
 	// Process the request as usual, send Bytes of the reply's body, then reset the
-	// connection. Old HTTP libraries take an orderly close for the end of the body. [Bytes]
+	// connection, because old HTTP libraries take an orderly close for the end of the body.
+	// [Bytes]
 	EffectCutReply Effect = "cut-reply"
 	// Process the request as usual, but end the reply's body after Bytes, so that JSON
 	// ends in the middle. [Bytes]

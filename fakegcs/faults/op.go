@@ -1,7 +1,7 @@
 package faults
 
-// Op is the operation of a request. A [Match] selects it, and the request log shows
-// it. Further ones than the constants are
+// Op is the operation of a request. A [Match] selects it, and the request log shows it.
+// Besides the constants, there are
 //
 //	rewrite restore move parts-uploads batch service-account
 //	bucket-insert bucket-list bucket-patch bucket-delete bucket-lock

@@ -65,7 +65,7 @@ func busiest(l *badlink.Net) netip.Addr {
 func (k silence) comparison(file string) benchrun.Comparison {
 	server := benchrun.Server{Link: silentLink, Congestion: "bbr"}
 	flags := []string{"--verbose", "--progress=off", fmt.Sprint("--stall-timeout=", stall)}
-	var o outcome // of the last run
+	var o silentUpload // of the last run
 	figure := func(title string, of func() float64) benchrun.Figure {
 		return benchrun.Figure{Title: title, Of: func(*benchrun.Run) (float64, error) { return of(), nil }}
 	}
@@ -93,8 +93,8 @@ func (k silence) comparison(file string) benchrun.Comparison {
 	}
 }
 
-// outcome describes an upload that succeeded.
-type outcome struct {
+// silentUpload describes an upload that succeeded in spite of a silence.
+type silentUpload struct {
 	cost
 	runs     int    // processes that it needed
 	output   []byte // of the last process
@@ -106,7 +106,7 @@ type outcome struct {
 const temporary = 75
 
 // upload runs gcsup until the file is uploaded.
-func (k silence) upload(s *benchrun.Suite, r *benchrun.Run) (o outcome, err error) {
+func (k silence) upload(s *benchrun.Suite, r *benchrun.Run) (o silentUpload, err error) {
 	l := r.Server.Link
 	began := time.Now()
 	if k.atStart {

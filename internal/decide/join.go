@@ -92,17 +92,17 @@ func (s Join) Decide(r session.Reply) (Join, session.Action) {
 }
 
 func (s *Join) decide(r *session.Reply) session.Action {
-	outcome := outcomeOf(r, true)
+	got := effectOf(r, true)
 	if r.Op == session.OpStat {
-		return s.checked(r, outcome)
+		return s.checked(r, got)
 	}
 	s.MayExist = s.MayExist || mayHaveActed(r)
 	switch {
-	case outcome == unknown:
+	case got == unknown:
 		return s.again(r, session.Check)
-	case outcome == unauthorized:
+	case got == unauthorized:
 		return s.refresh(r, session.Finish)
-	case outcome == succeeded && !r.Differs:
+	case got == succeeded && !r.Differs:
 		return session.Action{Step: session.Done, Object: r.Object}
 	}
 	s.doubt = *r
@@ -110,7 +110,7 @@ func (s *Join) decide(r *session.Reply) session.Action {
 }
 
 // checked handles the metadata of the object at the destination.
-func (s *Join) checked(r *session.Reply, o outcome) session.Action {
+func (s *Join) checked(r *session.Reply, o effect) session.Action {
 	found := o == succeeded
 	switch {
 	case found && r.Ours:

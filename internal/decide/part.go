@@ -62,11 +62,11 @@ func (s Part) Decide(r session.Reply) (Part, session.Action) {
 }
 
 func (s *Part) decide(r *session.Reply) session.Action {
-	outcome := outcomeOf(r, true)
+	got := effectOf(r, true)
 	if r.Op == multipart.OpList {
-		return s.asked(r, outcome)
+		return s.asked(r, got)
 	}
-	switch outcome {
+	switch got {
 	case succeeded:
 		return session.Action{Step: session.Done}
 	case unknown:
@@ -96,7 +96,7 @@ func (s *Part) decide(r *session.Reply) session.Action {
 
 // again backs off before step. After the first failure on a reused connection there is no wait.
 func (s *Part) again(r *session.Reply, step session.Step) session.Action {
-	if !s.reconnected && r.Op == multipart.OpPart && r.Reused && r.Status == 0 && outcomeOf(r, true) == unknown && !errors.Is(r.Err, session.ErrStalled) {
+	if !s.reconnected && r.Op == multipart.OpPart && r.Reused && r.Status == 0 && effectOf(r, true) == unknown && !errors.Is(r.Err, session.ErrStalled) {
 		s.reconnected = true
 		return session.Action{Step: step, Err: failure(r, nil)}
 	}
@@ -104,7 +104,7 @@ func (s *Part) again(r *session.Reply, step session.Step) session.Action {
 }
 
 // asked handles the reply to the question which parts the service has.
-func (s *Part) asked(r *session.Reply, o outcome) session.Action {
+func (s *Part) asked(r *session.Reply, o effect) session.Action {
 	switch o {
 	case succeeded:
 		if s.doubt == noUpload {

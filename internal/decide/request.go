@@ -50,7 +50,7 @@ func (s Request) Decide(r session.Reply) (Request, session.Action) {
 }
 
 func (s *Request) decide(r *session.Reply) session.Action {
-	switch outcomeOf(r, begun(r)) {
+	switch effectOf(r, begun(r)) {
 	case succeeded:
 		if r.Differs && s.Known && !s.doubt.confirms(r) {
 			return s.again(r, Repeat)

@@ -5,7 +5,7 @@
 // a bucket, which machines share. Package storetest checks a Store of your own, which
 // uses [Encode] and [Decode].
 //
-// # The two calls
+// # Resuming an upload
 //
 // A program that resumes an upload calls [Acquire] and then Load of the [Lease]. Before
 // the first request with a URI of the saved upload, it calls [Adopt]:

@@ -12,9 +12,9 @@ import (
 // Lease is the exclusive right to work on one upload. [Acquire] returns one for
 // any [Store].
 //
-// The lock of a Store on one machine ends with its process, and as a lease it never
-// expires. A Store that several machines share cannot know whether a process on another
-// machine still runs. Its leases expire unless they are renewed. The Lease renews itself in the
+// The lock of a Store on one machine ends with its process. A Lease with such a lock never
+// expires. A Store that several machines share cannot know whether a process on another machine
+// still runs. Its leases expire unless they are renewed. The Lease renews itself in the
 // background until Release. A lease can be lost in two steps:
 //   - It expires, for example because the store cannot be reached. Begin then
 //     renews it before the next request, and the upload continues.

@@ -111,10 +111,10 @@ func (d *Dir) Locked(_ context.Context, id string) (bool, error) {
 	return err == nil && !free, nil
 }
 
-// Holder returns the process that holds the lock of an upload in the directory dir, or nil if none does. It changes
-// nothing. Unlike [OpenDir] it accepts the directory of another user, so that root can look: it follows no link in it, and
-// waits for no pipe. The fields of the result are zero if the process could not write who it is, for example because the
-// disk is full.
+// Holder returns the process that holds the lock of an upload in the directory dir, or nil if none does. It
+// changes nothing. Unlike [OpenDir] it accepts the directory of another user, so that root can look. It follows
+// no link in the directory, and waits for no pipe. The fields of the result are zero if the process could not
+// write who it is, for example because the disk is full.
 func Holder(ctx context.Context, dir *os.Root, id string) (*HeldError, error) {
 	d := &Dir{root: dir}
 	if locked, err := d.Locked(ctx, id); err != nil || !locked {

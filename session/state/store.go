@@ -115,7 +115,7 @@ func SetAside(ctx context.Context, s Store, id string) error {
 // locked without a call of Lock.
 type LockChecker interface {
 	// Locked reports whether any process, including this one, holds the lock of an
-	// upload. It changes nothing, and makes no call of Lock fail.
+	// upload. It changes no upload, and makes no call of Lock fail.
 	Locked(ctx context.Context, id string) (bool, error)
 }
 

@@ -32,12 +32,12 @@ type Upload struct {
 	Endpoint string       `json:"endpoint"` // scheme and host
 	Spec     session.Spec `json:"spec"`     // the object, as given when the session was started
 
-	// Session is the session of the whole object. If there are Parts, each has a session of
-	// its own, and only Created is used here.
+	// Session is the session of the whole object. If there are Parts, only its Created is
+	// used.
 	Session
 
 	SourcePath     string         `json:"source_path"`               // absolute; "" if SourceIdentity is set
-	SourceIdentity string         `json:"source_identity,omitempty"` // name of the bytes, given by the caller, of a source that is not a file
+	SourceIdentity string         `json:"source_identity,omitempty"` // name that the caller gave to a source that is not a file
 	SourceVersion  string         `json:"source_version,omitempty"`  // version of the content of a file, given by the caller; "" if there is none
 	Source         chunk.Identity `json:"source"`                    // identity of the source when the session was started; only the size for SourceIdentity
 
@@ -50,7 +50,7 @@ type Upload struct {
 
 	// Spool is set for a stream whose bytes are kept on disk until the service has committed
 	// them. There is then no other source. Session has no URI until the session is started, and
-	// HighWater may be less than what was sent: every byte on disk may have been.
+	// HighWater may be less than what was sent, which may be every byte on disk.
 	Spool *Spool `json:"spool,omitempty"`
 
 	// Gzip is set if Spec.Gzip is, and there is no Spool. The offsets and the checkpoints are then those

@@ -14,8 +14,8 @@ import (
 )
 
 // NewSpec returns the Spec of an upload that makes the object attrs if the conditions hold. A nil
-// conditions has none. The Spec shares the metadata and the pointers of attrs. CRC32C counts
-// unless it is 0, without Writer.SendCRC32C.
+// conditions has none. The Spec shares the metadata and the pointers of attrs. A CRC32C of 0
+// counts as not set, because there is no Writer.SendCRC32C.
 //
 // The error wraps [session.ErrInvalid]. It names every field that is set although an upload
 // cannot set it. The official library ignores such fields. Attributes that were read from the

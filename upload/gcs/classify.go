@@ -14,8 +14,8 @@ import (
 //
 //	attrs, err := backoff.Retry(ctx, backoff.Policy{}, stat, &backoff.Options{Classify: gcs.Classify})
 //
-// Disable the library's own retries with storage.WithPolicy(storage.RetryNever),
-// or each try makes several requests. To honor the Retry-After header, return
+// Disable the library's own retries with storage.WithPolicy(storage.RetryNever), or
+// each attempt makes several requests. To honor the Retry-After header, return
 // [StatusError] from the operation.
 func Classify(err error) backoff.Verdict { return backoff.Classify(StatusError(err)) }
 

@@ -90,17 +90,17 @@ type Client struct {
 // error is a configuration error.
 //
 // Requests carry no credentials if [Options].Anonymous is set, if the endpoint is that
-// of STORAGE_EMULATOR_HOST, or if it is plain HTTP. Exception: over plain HTTP to this
-// machine, the credentials of a named file are sent. If requests carry no credentials,
-// New looks for none, and [Client.Anonymous] returns the reason.
+// of STORAGE_EMULATOR_HOST, or if it is plain HTTP, except to this machine if a
+// credentials file is named. If requests carry no credentials, New looks for none, and
+// [Client.Anonymous] returns the reason.
 //
 // The client certificate for mutual TLS is that of the official library. The file is
 // GOOGLE_API_CERTIFICATE_CONFIG, else certificate_config.json in the directory of gcloud. It
-// names the files of a certificate and its key (workload), or a helper that signs.
+// names the files of a certificate and its key, or a helper that signs.
 // GOOGLE_API_USE_CLIENT_CERTIFICATE=true also selects the endpoint
 // https://storage.mtls.googleapis.com, and false disables the certificate.
-// GOOGLE_API_USE_MTLS_ENDPOINT is always, never or auto. If Options.Transport is set,
-// its certificates count.
+// GOOGLE_API_USE_MTLS_ENDPOINT is always, never or auto. If Options.Transport is set, its
+// certificates count.
 func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}

@@ -13,13 +13,11 @@
 //
 // # Credentials
 //
-// [New] finds Application Default Credentials through golang.org/x/oauth2: the
-// file in GOOGLE_APPLICATION_CREDENTIALS, the file of gcloud, or the metadata
-// server
-// (https://cloud.google.com/docs/authentication/application-default-credentials).
-// Files of service accounts, users, external accounts, also those with an X.509
-// certificate, and impersonated service accounts work. After a 401 the next request
-// uses a new token.
+// [New] finds Application Default Credentials through golang.org/x/oauth2: the file in
+// GOOGLE_APPLICATION_CREDENTIALS, the file of gcloud, or the metadata server
+// (https://cloud.google.com/docs/authentication/application-default-credentials). Files
+// of service accounts, users, external accounts (even with an X.509 certificate) and
+// impersonated service accounts work. After a 401 the next request uses a new token.
 //
 // The access scopes of a Compute Engine machine limit its tokens. If they are the
 // reason of a refusal, the error wraps a [session.ScopeError].
@@ -51,8 +49,7 @@
 //
 // STORAGE_EMULATOR_HOST works as for the official library: it is HOST:PORT or
 // SCHEME://HOST:PORT, and no credentials are sent. If Options.Endpoint is set, the
-// variable has no effect. In the official library, the variable still disables
-// credentials then.
+// variable has no effect. In the official library, it disables credentials even then.
 //
 // # The official library
 //

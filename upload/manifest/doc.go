@@ -5,7 +5,7 @@
 //	...
 //	for job, err := range m.Skip(ctx, jobs) {
 //		...                                              // upload the job
-//		if record, ok := manifest.Outcome(result, err); ok {
+//		if record, ok := manifest.NewRecord(result, err); ok {
 //			err = m.Record(record)
 //		}
 //	}

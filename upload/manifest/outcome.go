@@ -11,10 +11,10 @@ import (
 	"gcsup/upload/internal/batch"
 )
 
-// Outcome returns the record of a file whose upload ended with res and err. ok is false if
-// there is nothing to record, because the file was not tried, was interrupted, or was changed after it was
-// skipped by its time: the next run must upload it.
-func Outcome(res *upload.Result, err error) (r Record, ok bool) {
+// NewRecord returns the record of a file whose upload ended with res and err. ok is false if there is
+// nothing to record, because the next run must upload the file: it was not tried, was interrupted, or was
+// skipped by its time and has changed since.
+func NewRecord(res *upload.Result, err error) (r Record, ok bool) {
 	if _, interrupted := errors.AsType[*upload.InterruptedError](err); interrupted || errors.Is(err, upload.ErrNotTried) || errors.Is(err, context.Canceled) {
 		return Record{}, false
 	}

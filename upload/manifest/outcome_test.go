@@ -63,7 +63,7 @@ func TestOutcome(t *testing.T) {
 		"canceled":    {upload.Result{Source: identity}, fmt.Errorf("%w: why", context.Canceled), manifest.Record{}},
 	} {
 		c.res.Path, c.res.Spec = cmp.Or(c.res.Path, path), spec
-		got, ok := manifest.Outcome(&c.res, c.err)
+		got, ok := manifest.NewRecord(&c.res, c.err)
 		if got != c.want || ok != (c.want != manifest.Record{}) {
 			t.Errorf("%s: Outcome = %+v, %v; want %+v", name, got, ok, c.want)
 		}

@@ -23,10 +23,10 @@ import (
 // compares its CRC32C with that of the object. The device number may differ. If
 // the platform has no inodes, the path must be the same.
 //
-// Skip reads the records of the endpoint that existed when the manifest was opened. If there are any,
-// the jobs must be sorted by the raw bytes of the bucket name, and then of the object
-// name. Otherwise the last pair has an error that wraps [ErrUnsorted]. Jobs with an
-// Err are yielded in their position.
+// Skip reads the records that existed when the manifest was opened, and have its endpoint. If there
+// are any, the jobs must be sorted by the raw bytes of the bucket name, and then of the object name.
+// Otherwise the last pair has an error that wraps [ErrUnsorted]. Jobs with an Err are yielded in
+// their position.
 //
 // If the manifest cannot be read or sorted, or ctx is done, the last pair has a
 // zero Job and the error. An error that wraps [ErrVersion] comes before any job.

@@ -32,7 +32,7 @@ type Reason int
 const (
 	NoReason    Reason = iota
 	Excluded           // the patterns leave out its file
-	Skipped            // a file or directory was skipped or cannot be read, and the object may be of it
+	Skipped            // a file or directory that may be its source was skipped or cannot be read
 	Temporary          // it may be part of an upload that is under way
 	SavedUpload        // it may be a saved upload
 	Folder             // it is empty, and its name ends in a slash: a folder in the Cloud console

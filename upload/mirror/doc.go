@@ -16,9 +16,8 @@
 //     after that is kept, and reported with [session.ErrPrecondition].
 //   - Objects are deleted only after every file was uploaded or found to be the same, and if
 //     every directory was read. Otherwise the last error wraps [ErrIncomplete].
-//   - No object is deleted if there are no files ([ErrNoFiles]), or if there are more such
-//     objects than [Options].MaxDelete allows ([ErrTooManyDeletions]). Both are checked before the first
-//     deletion.
+//   - No object is deleted if there are no files ([ErrNoFiles]), or if more objects have no file than
+//     [Options].MaxDelete allows ([ErrTooManyDeletions]). Both are checked before the first deletion.
 //   - Only names below the prefix are deleted. The prefix is a directory: "p" does not include the
 //     object "pq/x".
 //   - In a bucket with hierarchical namespace, a folder below the prefix is deleted only if the run deleted an

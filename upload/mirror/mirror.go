@@ -66,8 +66,8 @@ type Options struct {
 	Strict bool
 
 	// Reserved are prefixes of object names in the bucket that are never deleted, such as that
-	// of a package bucketstore. Names like those of its objects and of temporary objects are
-	// always protected.
+	// of a store of package bucketstore. Names like those of its objects and of temporary
+	// objects are always protected.
 	Reserved []string
 
 	// TempDir is the directory of temporary files. "" is os.TempDir.

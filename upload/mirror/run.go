@@ -12,11 +12,11 @@ import (
 )
 
 // Run makes the prefix equal to the directory. Without Options.Delete it only uploads, and looks up
-// objects as [upload.Uploader.Files] does with a Listing. It yields an Outcome for each file in
-// the order in which the uploads end, then for each protected object, and then for each object that
-// is deleted. The error of a pair is that of the file or the deletion. A file that vanished has an
-// [*tree.EntryError], like an entry that is not a file. An object whose file was made
-// meanwhile is kept: Appeared.
+// objects as [upload.Uploader.Files] does with a Listing. It yields an Outcome for each file in the
+// order in which the uploads end, then for each protected object, and then for each object that is
+// deleted. The error of a pair is that of the file or the deletion. A file that vanished has a
+// [*tree.EntryError], like an entry that is not a file. An object whose file was made meanwhile is
+// kept: Appeared.
 //
 // If the run as a whole fails, the last pair has the error and an Outcome without a Result and
 // without an Object: ErrIncomplete, ErrNoFiles, ErrTooManyDeletions, the error of the listing, or that of ctx. With

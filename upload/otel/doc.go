@@ -67,9 +67,9 @@
 //	gcsup.exchange.duration  histogram  s          each request until its reply was read
 //
 // All have gcsup.bucket. gcsup.upload.duration also has gcsup.outcome and error.type.
-// gcsup.exchange.duration also has gcsup.operation, the name of a [session.Op] such as
-// put, http.response.status_code and error.type: the status if it is an error, stalled, or transport
-// if there was no reply. No metric has the name of an object.
+// gcsup.exchange.duration also has gcsup.operation, the name of a [session.Op] such as put,
+// http.response.status_code and error.type: an error status, stalled, or transport if there was no
+// reply. No metric has the name of an object.
 //
 // # Secrets
 //

@@ -49,9 +49,9 @@ type file struct {
 	failures uint16  // attempts in a row that did not succeed
 	attempts uint16  // those of them that count, see rules.counts
 	phase    phase
-	last     outcome // of the last attempt that did not succeed
-	same     uint8   // of the attempts that count, those in a row with the outcome last
-	compare  bool    // the object may have been made already
+	last     attemptEnd // of the last attempt that did not succeed
+	same     uint8      // of the attempts that count, those in a row with the outcome last
+	compare  bool       // the object may have been made already
 }
 
 // unsaved reports whether the next attempt saves nothing, because there is no space for it.
@@ -65,7 +65,7 @@ type event struct {
 	kind    eventKind
 	id      chunk.Identity     // glanced, inspected
 	writers sourcefile.Writers // inspected
-	outcome outcome            // ended
+	outcome attemptEnd         // ended
 	why     *cause             // ended, stranded; nil for a success
 }
 
@@ -84,23 +84,23 @@ const (
 	stranded                    // the file could not be moved to .failed
 )
 
-// outcome is how an attempt ended.
-type outcome uint8
+// attemptEnd is how an attempt ended.
+type attemptEnd uint8
 
 // The outcomes.
 const (
-	disposed    outcome = iota // the file was removed or moved away
-	recorded                   // the file is kept
-	altered                    // the file changed, or is open for writing
-	vanished                   // the file does not exist any more
-	interrupted                // the outbox stops
-	unusable                   // the file itself cannot be uploaded
-	hopeless                   // the file, its name or its object cannot be uploaded, and repeating it cannot change that
-	refused                    // the service refuses the file, or the settings of all files
-	invalid                    // as refused, because the request is invalid: repeating it cannot change that
-	unavailable                // a failure that any other file can have too
-	unreadable                 // a permission is missing, without which no object can be compared and no file removed
-	full                       // the upload could not be saved, because there is no space
+	disposed    attemptEnd = iota // the file was removed or moved away
+	recorded                      // the file is kept
+	altered                       // the file changed, or is open for writing
+	vanished                      // the file does not exist any more
+	interrupted                   // the outbox stops
+	unusable                      // the file itself cannot be uploaded
+	hopeless                      // the file, its name or its object cannot be uploaded, and repeating it cannot change that
+	refused                       // the service refuses the file, or the settings of all files
+	invalid                       // as refused, because the request is invalid: repeating it cannot change that
+	unavailable                   // a failure that any other file can have too
+	unreadable                    // a permission is missing, without which no object can be compared and no file removed
+	full                          // the upload could not be saved, because there is no space
 )
 
 // confirmations is how many attempts in a row must have the same outcome if repeating them cannot change it.
@@ -270,7 +270,7 @@ func (r *rules) ended(f file, e event, now moment) (file, action) {
 
 // counts reports whether a failure counts. Otherwise an outage, or a wrong setting, would move all files to
 // .failed.
-func (r *rules) counts(o outcome, f file, now moment) bool {
+func (r *rules) counts(o attemptEnd, f file, now moment) bool {
 	switch o {
 	case unusable, hopeless:
 		return true

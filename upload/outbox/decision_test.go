@@ -138,7 +138,7 @@ func TestAttempts(t *testing.T) {
 		t.Error("before any file is uploaded: an invalid request may be the fault of the settings")
 	}
 	for n, tt := range []struct {
-		outcome  outcome
+		outcome  attemptEnd
 		uploaded uint32 // other files, since the last failure
 		want     uint16
 	}{
@@ -273,7 +273,7 @@ func TestUnsaved(t *testing.T) {
 // TestAnswersAboutOneFile checks after how many attempts a file is given up, of at most 10.
 func TestAnswersAboutOneFile(t *testing.T) {
 	for _, tt := range []struct {
-		outcome  outcome
+		outcome  attemptEnd
 		attempts int // 0 for no limit
 		ordered  bool
 		want     int // 0 for never

@@ -12,13 +12,14 @@
 // # When a file is complete
 //
 // A file is uploaded when no program writes to it any more. On a local file system of Linux, a
-// file that a process has open for writing is not complete. Otherwise these files are complete at once:
+// file that a process has open for writing is not complete, and these files are complete as soon
+// as they are closed:
 //
 //   - a file that [Put] made;
 //   - a file that was renamed, or linked, into the directory after its last change.
 //
 // Any other file is complete when it was not changed for [Options].Settle. This is also the rule for
-// all files on other systems, on file servers, and of other users.
+// all files on other systems and file servers, and for files of other users.
 //
 // # What is removed
 //
@@ -39,12 +40,12 @@
 // wrong settings. It counts only if another file was uploaded since the start, or with Ordered.
 //
 // Two attempts are enough if a third attempt could not change the answer: a hold or a retention
-// protects the object, the request is invalid, or a moved file cannot have its name. If the
-// credentials do not permit to read objects, no file can be removed: nothing is sent again, and Run
-// ends with an [*UnreadableError] after two such answers.
+// protects the object, the request is invalid, or the directory of [MoveTo] cannot have a file of
+// that name. If the credentials do not permit to read objects, no file can be removed: nothing is
+// sent again, and Run ends with an [*UnreadableError] after two such answers.
 //
-// If there is no space to save a large upload, the upload begins without it, because it makes
-// space when it removes its file. If the process ends before, the upload starts over.
+// If there is no space to save a large upload, it begins unsaved, because the removal of its
+// file makes space. If the process ends before, it starts over.
 //
 // With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
 // is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a

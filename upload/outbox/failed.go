@@ -27,7 +27,7 @@ type Failure struct {
 	File        string    `json:"-"`    // its name below .failed
 	Size        int64     `json:"-"`
 	Destination string    `json:"destination,omitempty"`
-	Kind        string    `json:"kind,omitempty"` // see package errkind
+	Kind        string    `json:"kind,omitempty"` // see upload.ErrorKind
 	Error       string    `json:"error,omitempty"`
 	Attempts    int       `json:"attempts,omitempty"`
 	Time        time.Time `json:"time,omitzero"`

@@ -27,7 +27,7 @@ func openMemory(dir, endpoint string) (*memory, error) {
 
 // record records a file that was uploaded.
 func (m *memory) record(res *upload.Result) error {
-	r, ok := manifest.Outcome(res, nil)
+	r, ok := manifest.NewRecord(res, nil)
 	if !ok {
 		return fmt.Errorf("record of %s: it is not uploaded", res.Path)
 	}

@@ -33,11 +33,9 @@ type Options struct {
 	// not complete, or fails, blocks all later ones.
 	Ordered bool
 
-	// Attempts is the number of failures in a row after which a file is moved to .failed. With
-	// Ordered, Run ends instead. 0 means 10, and a negative number no limit. Two failures are enough if a third
-	// attempt could not change the answer, see the documentation of the package. A failure that any file could
-	// have, such as an outage, counts only if another file was uploaded since the previous attempt. A
-	// file that the service refuses counts only if Run has uploaded another file, or with Ordered.
+	// Attempts is the number of failures in a row after which a file is moved to .failed. With Ordered, Run
+	// ends instead. 0 means 10, and a negative number no limit. The documentation of the package describes
+	// which failures count, and when two are enough.
 	Attempts int
 
 	// Policy gives the length of the wait after a failure. The zero value is that of package

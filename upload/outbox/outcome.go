@@ -39,7 +39,7 @@ func refusalOf(err error) refusal {
 	return refusal{reading: e.Op == session.OpStat && e.FromService && errors.Is(e, session.ErrPermission), protected: decide.Protected(e)}
 }
 
-// ending is how an attempt ended.
+// ending is what is known of an attempt that ended.
 type ending struct {
 	stopping bool  // the outbox stops
 	keep     bool  // the file stays after its upload
@@ -48,8 +48,8 @@ type ending struct {
 	left     error // why the file is still there, although its object was verified
 }
 
-// judge returns the outcome of an attempt.
-func judge(e ending) outcome {
+// judge returns how an attempt ended.
+func judge(e ending) attemptEnd {
 	err := e.err
 	switch {
 	case err == nil && e.left == nil && e.keep:

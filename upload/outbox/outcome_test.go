@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		end  ending
-		want outcome
+		want attemptEnd
 	}{
 		{"removed", ending{}, disposed},
 		{"kept", ending{keep: true}, recorded},

@@ -37,7 +37,7 @@ type Status struct {
 	Identical int64            `json:"identical"`          // files whose object existed already
 	Sent      int64            `json:"sent"`               // bytes handed to the network
 	Retries   int64            `json:"retries"`            // requests that failed and were repeated
-	Failures  map[string]int64 `json:"failures,omitempty"` // attempts that failed, by kind, see package errkind
+	Failures  map[string]int64 `json:"failures,omitempty"` // attempts that failed, by upload.ErrorKind
 
 	Scanned  time.Time `json:"scanned,omitzero"` // when the last complete scan ended
 	Notified bool      `json:"notified"`         // new files are noticed at once
@@ -220,9 +220,9 @@ const staleAfter = time.Minute
 // Stale reports whether the process that runs the outbox has saved no status for so long that it may hang.
 func (s *Status) Stale(now time.Time) bool { return s.Running != nil && now.Sub(s.Time) > staleAfter }
 
-// ReadStatus returns the status of an outbox that another process may run. It reads the directory. If
-// a process runs the outbox, the status has what that process saved: at most a second ago, or, if nothing changed,
-// at most 20. If that process cannot save its status, the status has what the directory shows, and is [Status].Unsaved.
+// ReadStatus returns the status of an outbox that another process may run. It reads the directory. If a process
+// runs the outbox, the status is what that process saved at most a second ago, or at most 20 s ago if nothing
+// changed. If it cannot save its status, [Status].Unsaved is set, and the status has what the directory shows.
 func ReadStatus(dir string) (Status, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -21,9 +21,9 @@
 //   - A walk uses [os.Root] and reads nothing outside its source, unless
 //     Options.FollowSymlinks is set. The job has a path, because an upload opens the
 //     file later.
-//   - Every file is yielded, or reported in Job.Err, unless the options leave it
-//     out or it was removed during the walk. Empty files are files; empty
-//     directories have no job.
+//   - Every file is yielded, or reported in Job.Err, unless the options leave it out or
+//     it was removed during the walk. [List] has an exception. Empty files are files;
+//     empty directories have no job.
 //   - No two jobs without an error have the same object.
 //   - Job.Path is a path for os.Open, and Job.Spec is the template with the
 //     object's name. Size and ModTime are those of the file, or of the target
@@ -82,7 +82,7 @@
 // not listed. Every shard reports a directory, one shard reports a file.
 //
 // An entry of a directory that is not a file, such as a link to a directory or a
-// socket, has an [*EntryError] with its [Kind]. It is there in every walk, so a
+// socket, has an [*EntryError] with its [Kind]. Every walk reports it, so that a
 // program may count such entries and skip them, as gcsup cp does.
 //
 // The functions return errors that wrap [ErrUsage] or [ErrCollision] for wrong

@@ -26,9 +26,9 @@ var (
 	// ErrName means that the service does not allow the object name.
 	ErrName = errors.New("object name not allowed")
 
-	// ErrLeftOut means that a file is not uploaded, because it is not within the limits of
-	// [Options] or vanished, which only Options.ReportLeftOut reports, or because it is in one of
-	// Options.Private. It is an [EntryError], except for a Source that is a file.
+	// ErrLeftOut means that a file is not uploaded because it is in one of Options.Private or,
+	// with Options.ReportLeftOut, because it is not within the limits of [Options] or vanished.
+	// It is an [EntryError], except for a Source that is a file.
 	ErrLeftOut = errors.New("left out")
 
 	// ErrSort means that names cannot be sorted on disk, for example because

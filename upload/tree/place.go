@@ -36,9 +36,9 @@ type Placed struct {
 //	dir      gs://bkt/x, …/x/     x/dir/… if recursive is set
 //	dir/.    gs://bkt/x, …/x/     x/… if recursive is set
 //
-// spec has the destination, of the form gs://BUCKET/OBJECT. Arguments that are empty or objects
-// are refused with ErrUsage. Place reads no directory. Without arguments, it returns the
-// prefix of the objects of a [List].
+// spec has the destination, of the form gs://BUCKET/OBJECT. Arguments that are empty or begin
+// with gs:// are refused with ErrUsage. Place reads no directory. Without arguments, it returns
+// the prefix of the objects of a [List].
 func Place(args []string, spec upload.Spec, recursive bool) (placed []Placed, prefix string, err error) {
 	into := spec.Object == "" || strings.HasSuffix(spec.Object, "/")
 	if len(args) > 1 && !into && !recursive {

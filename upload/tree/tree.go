@@ -95,9 +95,9 @@ type Options struct {
 	// than 100,000 entries, and a list, are sorted in files on disk. Otherwise a
 	// directory has the order of the file system, and nothing is sorted.
 	//
-	// A walk keeps 512 names for each open directory. If the jobs are sorted, it
-	// keeps at most 100,000 names in all, and 1,000 more or the 8 MiB of a sort
-	// on disk for each open directory. A sorted list keeps the 8 MiB of a sort.
+	// A walk keeps 512 names for each open directory. If the jobs are sorted, it keeps
+	// at most 100,000 names in all. Each open directory keeps another 1,000 names, or
+	// the 8 MiB of a sort on disk. A sorted list keeps the 8 MiB of a sort.
 	Sorted bool
 
 	// Include and Exclude choose files by patterns.
@@ -137,12 +137,12 @@ type Options struct {
 	// would lead nowhere. It excludes FollowSymlinks, and IgnoreSymlinks has precedence.
 	ReportSymlinks bool
 
-	// ReportLeftOut reports what a walk leaves out although the patterns select it: with Link a
-	// symbolic link that IgnoreSymlinks leaves out, with LeftOut a file that is not within the
-	// limits of size and time, and with Vanished a file or directory that was removed during the
-	// walk. With Link it also reports a symbolic link that Include does not select, and that is not
-	// followed: it may lead to files that Include selects. It is for a program that deletes objects without a file. [Tree.Excludes] has what the
-	// patterns leave out. A List ignores it.
+	// ReportLeftOut reports what a walk leaves out although the patterns select it: with Link a symbolic link
+	// that IgnoreSymlinks leaves out, with LeftOut a file that is not within the limits of size and time, and
+	// with Vanished a file or directory that was removed during the walk. It also reports, with Link, a
+	// symbolic link that is not followed and that Include does not select, because it may lead to files that
+	// Include selects. It is for a program that deletes objects without a file. [Tree.Excludes] reports what
+	// the patterns leave out. A List ignores it.
 	ReportLeftOut bool
 
 	// Private are paths of directories whose files are never uploaded, such as the store of saved

@@ -29,8 +29,8 @@ func New(path, endpoint string) *Dir { return &Dir{path, endpoint, rand.Text()} 
 
 // Rates returns the rates that are valid now. Files that cannot be read are ignored. It removes those of all
 // endpoints that are no longer valid.
-func (d *Dir) Rates(now time.Time) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
+func (d *Dir) Rates(now time.Time) iter.Seq[BucketRate] {
+	return func(yield func(BucketRate) bool) {
 		entries, _ := os.ReadDir(d.path)
 		for _, e := range entries {
 			name := filepath.Join(d.path, e.Name())
@@ -51,7 +51,7 @@ func (d *Dir) Save(bucket string, perSecond float64, refused, now time.Time) err
 		return err
 	}
 	path := filepath.Join(d.path, d.file(bucket))
-	latest := Record{1, d.endpoint, bucket, perSecond, refused.UTC(), now.UTC(), d.process}
+	latest := BucketRate{1, d.endpoint, bucket, perSecond, refused.UTC(), now.UTC(), d.process}
 	if earlier, ok := read(path); ok {
 		latest = merge(earlier, latest)
 	}
@@ -71,7 +71,7 @@ func (d *Dir) file(bucket string) string {
 }
 
 // read returns the record in a file.
-func read(path string) (r Record, ok bool) {
+func read(path string) (r BucketRate, ok bool) {
 	if !strings.HasSuffix(path, suffix) {
 		return r, false
 	}

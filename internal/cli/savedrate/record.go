@@ -15,8 +15,8 @@ const together = time.Minute
 // maxAhead is how far the clock of the record may be ahead.
 const maxAhead = time.Minute
 
-// Record is the rate of one bucket.
-type Record struct {
+// BucketRate is the rate of one bucket.
+type BucketRate struct {
 	V         int       `json:"v"`
 	Endpoint  string    `json:"endpoint"`
 	Bucket    string    `json:"bucket"`
@@ -27,14 +27,14 @@ type Record struct {
 }
 
 // valid reports whether the rate may be used at a time.
-func (r Record) valid(now time.Time) bool {
+func (r BucketRate) valid(now time.Time) bool {
 	age := now.Sub(r.Refused)
 	return r.V == 1 && r.Bucket != "" && age < Lifetime && age > -maxAhead && r.PerSecond > 0 && !math.IsInf(r.PerSecond, 0)
 }
 
 // merge returns what replaces an earlier record. The rate of another process that is still running
 // counts if it is lower: both together use what the bucket accepts.
-func merge(earlier, latest Record) Record {
+func merge(earlier, latest BucketRate) BucketRate {
 	if !earlier.valid(latest.Saved) || earlier.Endpoint != latest.Endpoint || earlier.Bucket != latest.Bucket {
 		return latest
 	}

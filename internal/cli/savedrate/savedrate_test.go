@@ -17,23 +17,23 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func TestValid(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(*Record)
+		change func(*BucketRate)
 		want   bool
 	}{
-		{"new", func(*Record) {}, true},
-		{"59 minutes old", func(r *Record) { r.Refused = epoch.Add(-59 * time.Minute) }, true},
-		{"an hour old", func(r *Record) { r.Refused = epoch.Add(-time.Hour) }, false},
-		{"saved now, but refused long ago", func(r *Record) { r.Refused, r.Saved = epoch.Add(-time.Hour), epoch }, false},
-		{"a clock that is a little ahead", func(r *Record) { r.Refused = epoch.Add(30 * time.Second) }, true},
-		{"from the future", func(r *Record) { r.Refused = epoch.Add(time.Hour) }, false},
-		{"no time", func(r *Record) { r.Refused = time.Time{} }, false},
-		{"no rate", func(r *Record) { r.PerSecond = 0 }, false},
-		{"negative", func(r *Record) { r.PerSecond = -1 }, false},
-		{"infinite", func(r *Record) { r.PerSecond = math.Inf(1) }, false},
-		{"no bucket", func(r *Record) { r.Bucket = "" }, false},
-		{"later version", func(r *Record) { r.V = 2 }, false},
+		{"new", func(*BucketRate) {}, true},
+		{"59 minutes old", func(r *BucketRate) { r.Refused = epoch.Add(-59 * time.Minute) }, true},
+		{"an hour old", func(r *BucketRate) { r.Refused = epoch.Add(-time.Hour) }, false},
+		{"saved now, but refused long ago", func(r *BucketRate) { r.Refused, r.Saved = epoch.Add(-time.Hour), epoch }, false},
+		{"a clock that is a little ahead", func(r *BucketRate) { r.Refused = epoch.Add(30 * time.Second) }, true},
+		{"from the future", func(r *BucketRate) { r.Refused = epoch.Add(time.Hour) }, false},
+		{"no time", func(r *BucketRate) { r.Refused = time.Time{} }, false},
+		{"no rate", func(r *BucketRate) { r.PerSecond = 0 }, false},
+		{"negative", func(r *BucketRate) { r.PerSecond = -1 }, false},
+		{"infinite", func(r *BucketRate) { r.PerSecond = math.Inf(1) }, false},
+		{"no bucket", func(r *BucketRate) { r.Bucket = "" }, false},
+		{"later version", func(r *BucketRate) { r.V = 2 }, false},
 	} {
-		r := Record{1, "http://e", "b", 100, epoch, epoch, "p"}
+		r := BucketRate{1, "http://e", "b", 100, epoch, epoch, "p"}
 		test.change(&r)
 		if got := r.valid(epoch); got != test.want {
 			t.Errorf("%s: valid %v, want %v", test.name, got, test.want)
@@ -43,13 +43,13 @@ func TestValid(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	at := func(d time.Duration) time.Time { return epoch.Add(d) }
-	record := func(process string, perSecond float64, refused, saved time.Duration) Record {
-		return Record{1, "http://e", "b", perSecond, at(refused), at(saved), process}
+	record := func(process string, perSecond float64, refused, saved time.Duration) BucketRate {
+		return BucketRate{1, "http://e", "b", perSecond, at(refused), at(saved), process}
 	}
 	const minute = time.Minute
 	for _, test := range []struct {
 		name                  string
-		earlier, latest, want Record
+		earlier, latest, want BucketRate
 	}{
 		{"the same process grows", record("p", 100, 0, 0), record("p", 200, 0, minute), record("p", 200, 0, minute)},
 		{"the same process shrinks", record("p", 300, 0, 0), record("p", 200, minute, minute), record("p", 200, minute, minute)},
@@ -58,8 +58,8 @@ func TestMerge(t *testing.T) {
 		{"one after the other", record("p", 100, 0, 0), record("q", 200, 0, 5*minute), record("q", 200, 0, 5*minute)},
 		{"the other had the last 429", record("p", 300, 3*minute, 3*minute), record("q", 200, minute, 9*minute), record("q", 200, 3*minute, 9*minute)},
 		{"the earlier one is too old", record("p", 10, 0, 0), record("q", 200, 60*minute, 60*minute), record("q", 200, 60*minute, 60*minute)},
-		{"damaged", Record{}, record("q", 200, 0, 0), record("q", 200, 0, 0)},
-		{"another bucket with the same hash", Record{1, "http://e", "c", 1, epoch, epoch, "p"}, record("q", 200, 0, 0), record("q", 200, 0, 0)},
+		{"damaged", BucketRate{}, record("q", 200, 0, 0), record("q", 200, 0, 0)},
+		{"another bucket with the same hash", BucketRate{1, "http://e", "c", 1, epoch, epoch, "p"}, record("q", 200, 0, 0), record("q", 200, 0, 0)},
 	} {
 		if got := merge(test.earlier, test.latest); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)

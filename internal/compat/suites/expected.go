@@ -45,7 +45,7 @@ func parseExpected(text string) ([]expectation, error) {
 
 // compare returns a line for each test that fails and is not expected to, each that passes and is
 // expected to fail, and each pattern that no test matches.
-func compare(results map[string]outcome, expected []expectation) []string {
+func compare(results map[string]testResult, expected []expectation) []string {
 	var differences []string
 	used := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {

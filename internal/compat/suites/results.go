@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// outcome is the outcome of a test.
-type outcome int
+// testResult is the result of a test.
+type testResult int
 
 const (
-	passed outcome = iota
+	passed testResult = iota
 	failed
 	skipped
 )
 
 // readResults returns the outcome of each test in a file of results.
-func readResults(format, file string) (map[string]outcome, error) {
-	parse, ok := map[string]func(io.Reader) (map[string]outcome, error){"go": parseGo, "junit": parseJUnit, "mocha": parseMocha}[format]
+func readResults(format, file string) (map[string]testResult, error) {
+	parse, ok := map[string]func(io.Reader) (map[string]testResult, error){"go": parseGo, "junit": parseJUnit, "mocha": parseMocha}[format]
 	if !ok {
 		return nil, fmt.Errorf("unknown format %q; want go, junit or mocha", format)
 	}
@@ -41,7 +41,7 @@ func readResults(format, file string) (map[string]outcome, error) {
 }
 
 // summarize counts the results.
-func summarize(results map[string]outcome) row {
+func summarize(results map[string]testResult) row {
 	var n [3]int
 	for o := range maps.Values(results) {
 		n[o]++
@@ -51,8 +51,8 @@ func summarize(results map[string]outcome) row {
 
 // parseGo reads the output of go test -json, or of go tool test2json. A test with subtests is not
 // counted, because it fails with them. A test that did not end fails.
-func parseGo(r io.Reader) (map[string]outcome, error) {
-	results := map[string]outcome{}
+func parseGo(r io.Reader) (map[string]testResult, error) {
+	results := map[string]testResult{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -83,7 +83,7 @@ func parseGo(r io.Reader) (map[string]outcome, error) {
 }
 
 // parseJUnit reads the file of pytest --junitxml.
-func parseJUnit(r io.Reader) (map[string]outcome, error) {
+func parseJUnit(r io.Reader) (map[string]testResult, error) {
 	var suites struct {
 		Cases []struct {
 			Class   string    `xml:"classname,attr"`
@@ -96,7 +96,7 @@ func parseJUnit(r io.Reader) (map[string]outcome, error) {
 	if err := xml.NewDecoder(r).Decode(&suites); err != nil {
 		return nil, err
 	}
-	results := map[string]outcome{}
+	results := map[string]testResult{}
 	for _, c := range suites.Cases {
 		name := c.Class + "." + c.Name
 		switch {
@@ -113,7 +113,7 @@ func parseJUnit(r io.Reader) (map[string]outcome, error) {
 
 // parseMocha reads the output of mocha's reporter json. Tests of one name are counted as one, which
 // fails if one of them does. A hook that fails is a test of its own.
-func parseMocha(r io.Reader) (map[string]outcome, error) {
+func parseMocha(r io.Reader) (map[string]testResult, error) {
 	type test struct {
 		FullTitle string `json:"fullTitle"`
 	}
@@ -121,8 +121,8 @@ func parseMocha(r io.Reader) (map[string]outcome, error) {
 	if err := json.NewDecoder(r).Decode(&report); err != nil {
 		return nil, err
 	}
-	results := map[string]outcome{}
-	for o, tests := range map[outcome][]test{passed: report.Passes, failed: report.Failures, skipped: report.Pending} {
+	results := map[string]testResult{}
+	for o, tests := range map[testResult][]test{passed: report.Passes, failed: report.Failures, skipped: report.Pending} {
 		for _, t := range tests {
 			name := strings.Join(strings.Fields(t.FullTitle), " ")
 			if old, ok := results[name]; !ok || old != failed {

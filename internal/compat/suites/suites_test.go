@@ -13,7 +13,7 @@ import (
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		format, text string
-		want         map[string]outcome
+		want         map[string]testResult
 	}{
 		{"go", `{"Action":"start","Package":"p"}
 {"Action":"run","Test":"A"}
@@ -25,14 +25,14 @@ func TestParse(t *testing.T) {
 {"Action":"fail","Test":"A"}
 {"Action":"run","Test":"hangs"}
 {"Action":"fail","Package":"p"}
-`, map[string]outcome{"A/1": passed, "A/2": skipped, "hangs": failed}},
+`, map[string]testResult{"A/1": passed, "A/2": skipped, "hangs": failed}},
 		{"junit", `<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <testcase classname="c" name="one"/><testcase classname="c" name="two"><failure message="m">x</failure></testcase>
 <testcase classname="c" name="three"><error message="m"/></testcase><testcase classname="c" name="four"><skipped/></testcase>
 <testcase classname="c" name="five"/><testcase classname="c" name="five"><error/></testcase>
-</testsuite></testsuites>`, map[string]outcome{"c.one": passed, "c.two": failed, "c.three": failed, "c.four": skipped, "c.five": failed}},
+</testsuite></testsuites>`, map[string]testResult{"c.one": passed, "c.two": failed, "c.three": failed, "c.four": skipped, "c.five": failed}},
 		{"mocha", `{"stats":{},"tests":[],"passes":[{"fullTitle":"a 1"},{"fullTitle":"a  2"}],"failures":[{"fullTitle":"a 2"}],"pending":[{"fullTitle":"b"}]}`,
-			map[string]outcome{"a 1": passed, "a 2": failed, "b": skipped}},
+			map[string]testResult{"a 1": passed, "a 2": failed, "b": skipped}},
 	} {
 		file := filepath.Join(t.TempDir(), "results")
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
@@ -51,13 +51,13 @@ func TestCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		results map[string]outcome
+		results map[string]testResult
 		want    []string
 	}{
-		{map[string]outcome{"A/[x]-1": failed, "A/[x]-2": failed, "B": failed, "C": failed, "D": passed, "E": skipped}, nil},
-		{map[string]outcome{"A/[x]-1": failed, "A/[x]-2": passed, "B": skipped, "C": failed, "D": failed},
+		{map[string]testResult{"A/[x]-1": failed, "A/[x]-2": failed, "B": failed, "C": failed, "D": passed, "E": skipped}, nil},
+		{map[string]testResult{"A/[x]-1": failed, "A/[x]-2": passed, "B": skipped, "C": failed, "D": failed},
 			[]string{"no longer fails:  A/[x]-2", "no longer fails:  B", "fails:            D"}},
-		{map[string]outcome{"A/x-1": failed, "B": failed, "BC": passed},
+		{map[string]testResult{"A/x-1": failed, "B": failed, "BC": passed},
 			[]string{"fails:            A/x-1", "matches no test:  A/[x]-*", "matches no test:  C"}},
 	} {
 		if got := compare(test.results, expected); !slices.Equal(got, test.want) {

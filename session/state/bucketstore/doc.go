@@ -38,9 +38,9 @@
 //   - A crash between any two requests loses nothing: the object has the upload as
 //     it was last saved.
 //   - An error of the service, such as status 429 for too many writes to one object, is
-//     retried like the requests of the upload that waits for it, or for
-//     [Options.RetryFor]. The error then wraps [session.ErrRetriesExhausted]. If the bucket
-//     answers too slowly for the TTL, it also wraps [ErrSlow].
+//     retried like the requests of the upload that waits for it, or for [Options.RetryFor].
+//     After that, the error wraps [session.ErrRetriesExhausted], and [ErrSlow] if the
+//     bucket answers too slowly for the TTL.
 //
 // # Cost
 //

@@ -316,9 +316,9 @@ func (s *Store) sweep(ctx context.Context, id string, dryRun bool) (bool, error)
 	return false, s.refusal(r)
 }
 
-// Locked reports whether any process, including this one, holds the lease of an upload. To find
-// out whether a lease has expired, it writes an object for a moment. If the caller must not, Locked
-// returns true.
+// Locked reports whether any process, including this one, holds the lease of an upload. To find out
+// whether a lease has expired, it writes an object for a moment. If the caller has no permission to
+// write, a lease counts as held.
 func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
 	if !state.ValidID(id) {
 		return false, nil

@@ -31,7 +31,7 @@ type Place struct {
 	OpenAhead func(ahead time.Duration) Process
 
 	// Without lists the features that the Store does not have. Each feature must be
-	// implemented or listed, and not both: a wrapper could hide one by accident.
+	// either implemented or listed, because a wrapper could hide one by accident.
 	Without []Feature
 }
 
@@ -40,10 +40,10 @@ type Process struct {
 	// Store is the Store of a handle. Start does not set it.
 	Store state.Store
 
-	// Kill ends the process as SIGKILL does. The process itself releases nothing: its
-	// locks end, and its leases expire. Calls that are under way may have an effect or
-	// not. They return when their context ends. Kill returns when the process is dead. It
-	// is called at most once.
+	// Kill ends the process as SIGKILL does. The process releases nothing. Its locks end,
+	// and its leases expire. Calls that are under way may have an effect or not. They
+	// return when their context ends. Kill returns when the process is dead. It is called
+	// at most once.
 	Kill func()
 
 	// Pause suspends the process as SIGSTOP does, or cuts its network, until resume is

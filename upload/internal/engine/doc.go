@@ -16,7 +16,7 @@
 //
 // # Guarantees
 //   - A conversation has one request at a time.
-//   - The [Record] of a session is durable with a range of bytes, or an earlier version of it is, before any of them is sent.
+//   - The [Recorder] of a session is durable with a range of bytes, or an earlier version of it is, before any of them is sent.
 //   - No request is made without the [Permit], if there is one.
 //   - Each event, wait and exchange is reported to the [Notes], which do not delay the upload.
 //

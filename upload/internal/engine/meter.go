@@ -14,11 +14,11 @@ import (
 type Meter struct {
 	r       io.Reader
 	t       *Transfer
-	record  Record // nil if this request is not recorded
-	session bool   // the service keeps what arrives
-	from    int64  // the offset of the first byte
-	n       int64  // bytes that were handed to the network
-	arrived int64  // of these, those that the peer has acknowledged, or all if the system does not tell
+	record  Recorder // nil if this request is not recorded
+	session bool     // the service keeps what arrives
+	from    int64    // the offset of the first byte
+	n       int64    // bytes that were handed to the network
+	arrived int64    // of these, those that the peer has acknowledged, or all if the system does not tell
 	looked  struct {
 		at time.Time
 		n  int64

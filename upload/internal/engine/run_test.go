@@ -383,23 +383,23 @@ func TestInterruptedRunContinues(t *testing.T) {
 	}
 }
 
-// record is a record that lists its calls.
-type record struct {
+// recorder is a Recorder that lists its calls.
+type recorder struct {
 	calls  []string
 	handed int64
 	err    error // of Sending
 }
 
-func (r *record) Started(uri session.URI, restarts int) {
+func (r *recorder) Started(uri session.URI, restarts int) {
 	r.calls = append(r.calls, fmt.Sprintf("started %d %v", restarts, !uri.IsZero()))
 }
 
-func (r *record) Sending(_ context.Context, committed, sent, to int64) error {
+func (r *recorder) Sending(_ context.Context, committed, sent, to int64) error {
 	r.calls = append(r.calls, fmt.Sprintf("sending %s %s %s", at(committed), at(sent), at(to)))
 	return r.err
 }
 
-func (r *record) Handed(sent int64) { r.handed = max(r.handed, sent) }
+func (r *recorder) Handed(sent int64) { r.handed = max(r.handed, sent) }
 
 // TestRecordBeforeData checks that the record of a session gets each range before it is sent, and that nothing is sent if it fails.
 func TestRecordBeforeData(t *testing.T) {
@@ -419,7 +419,7 @@ func TestRecordBeforeData(t *testing.T) {
 	} {
 		inBubble(t, fakegcs.Options{NoMD5: true, Faults: tt.faults}, func(w *world) {
 			w.uplink.ChunkSize = 2 * q
-			rec := &record{err: tt.err}
+			rec := &recorder{err: tt.err}
 			w.record = rec
 			_, err := w.run(spec, file(data(3*q+5)), engine.TransferOptions{}).Drive(w.t.Context())
 			if got := strings.Join(rec.calls, "; "); !errors.Is(err, tt.err) || got != tt.calls || rec.handed != tt.handed {
@@ -528,7 +528,7 @@ func (b brokenAt) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// sendingHook is a record that calls a function before each request with data.
+// sendingHook is a Recorder that calls a function before each request with data.
 type sendingHook struct {
 	engine.Unrecorded
 	call func(committed int64)

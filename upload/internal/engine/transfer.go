@@ -17,7 +17,7 @@ import (
 type Transfer struct {
 	Wire    *Requester
 	content content.Source
-	record  Record
+	record  Recorder
 	TransferOptions
 	measurement *measurement // nil if there is none
 	begun       bool         // a session of it has sent data
@@ -34,7 +34,7 @@ type TransferOptions struct {
 
 // NewTransfer returns a transfer of src to the object of q. r keeps the state of its
 // sessions.
-func NewTransfer(q *Requester, src content.Source, r Record, o TransferOptions) *Transfer {
+func NewTransfer(q *Requester, src content.Source, r Recorder, o TransferOptions) *Transfer {
 	if o.Risk == nil {
 		o.Risk = q.uplink.AtRisk.Session()
 	}

@@ -40,8 +40,8 @@ type world struct {
 	uplink *engine.Uplink
 	dials  atomic.Int64
 
-	part         int           // of a requester
-	record       engine.Record // of a transfer
+	part         int             // of a requester
+	record       engine.Recorder // of a transfer
 	precondition engine.Precondition
 
 	mu        sync.Mutex

@@ -16,7 +16,7 @@ type filePart struct {
 	rng     chunk.Range
 	content *source.File // nil if no bytes are sent, and for a stream
 	body    *source.Part // of a stream: its bytes, in memory until they are sent; otherwise nil
-	record  *saved.Record
+	record  *saved.SessionRecord
 	resumed int64 // bytes that earlier calls had committed
 }
 

@@ -3,8 +3,8 @@
 // of an upload.
 //
 // The two main calls are [Open], which acquires the lease of an upload and returns its [Journal],
-// and [Journal.RecordFile], which returns the [Record] of a session. [Journal.RecordPart] does the
-// same for a part. What sends the bytes reports to the Record, and the Journal writes the saved upload.
+// and [Journal.RecordFile], which returns the [SessionRecord] of a session. [Journal.RecordPart] does the
+// same for a part. What sends the bytes reports to the SessionRecord, and the Journal writes the saved upload.
 //
 // # Guarantees
 //   - The store has a saved upload of the upload before a byte is sent. If a later save fails, it keeps

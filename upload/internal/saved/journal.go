@@ -38,8 +38,8 @@ type Journal struct {
 	held context.Context         // ends when the lease is lost
 	lose context.CancelCauseFunc // ends held
 
-	draft state.Upload // the fields of every saved upload of this upload: ID, endpoint, Spec, path
-	whole *Record      // of the session of the file; nil if it has none, or has parts
+	draft state.Upload   // the fields of every saved upload of this upload: ID, endpoint, Spec, path
+	whole *SessionRecord // of the session of the file; nil if it has none, or has parts
 
 	saving sync.Mutex // held during a save, so that no older saved upload replaces a newer one
 
@@ -179,7 +179,7 @@ func cloned(t *state.Upload) *state.Upload {
 func (j *Journal) Lease() state.Lease { return j.lease }
 
 // File returns the record of the session of the file. It is nil if RecordFile was not called.
-func (j *Journal) File() *Record { return j.whole }
+func (j *Journal) File() *SessionRecord { return j.whole }
 
 // Saved reports whether the store has the upload, and its lease is held.
 func (j *Journal) Saved() bool {

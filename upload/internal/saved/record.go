@@ -27,9 +27,9 @@ type Evidence interface {
 	Compression(to int64) (size int64, source chunk.Checkpoint)
 }
 
-// Record is the record of one session: that of a file, or that of a part. It implements the
-// Record of package engine. Its state is in a journal, and only its methods change it.
-type Record struct {
+// SessionRecord is the record of one session: that of a file, or that of a part. It implements the
+// Recorder of package engine. Its state is in a journal, and only its methods change it.
+type SessionRecord struct {
 	journal *Journal
 	part    int       // the number of the part, from 1; 0 for the session of the file
 	source  Evidence  // not used if no bytes are sent
@@ -37,14 +37,14 @@ type Record struct {
 }
 
 // RecordFile returns the record of the session of a file.
-func (j *Journal) RecordFile(source Evidence) *Record {
-	j.whole = &Record{journal: j, source: source}
+func (j *Journal) RecordFile(source Evidence) *SessionRecord {
+	j.whole = &SessionRecord{journal: j, source: source}
 	return j.whole
 }
 
 // RecordPart returns the record of a part with a number from 1.
-func (j *Journal) RecordPart(part int, source Evidence) *Record {
-	return &Record{journal: j, part: part, source: source}
+func (j *Journal) RecordPart(part int, source Evidence) *SessionRecord {
+	return &SessionRecord{journal: j, part: part, source: source}
 }
 
 // sessionOf returns the session of a part, or of the file if part is 0.
@@ -56,22 +56,22 @@ func sessionOf(t *state.Upload, part int) *state.Session {
 }
 
 // session returns the session. The caller holds the mutex of the journal.
-func (r *Record) session() *state.Session { return sessionOf(&r.journal.doc, r.part) }
+func (r *SessionRecord) session() *state.Session { return sessionOf(&r.journal.doc, r.part) }
 
 // Part returns what is known of the part.
-func (r *Record) Part() state.Part {
+func (r *SessionRecord) Part() state.Part {
 	r.journal.mu.Lock()
 	defer r.journal.mu.Unlock()
 	return r.journal.doc.Parts.List[r.part-1]
 }
 
 // Change changes what is known of the part.
-func (r *Record) Change(f func(*state.Part)) {
+func (r *SessionRecord) Change(f func(*state.Part)) {
 	r.journal.edit(func() { f(&r.journal.doc.Parts.List[r.part-1]) })
 }
 
 // Started records a session that was opened. The next save includes it.
-func (r *Record) Started(uri session.URI, restarts int) {
+func (r *SessionRecord) Started(uri session.URI, restarts int) {
 	j := r.journal
 	j.edit(func() {
 		if r.part == 0 {
@@ -87,7 +87,7 @@ func (r *Record) Started(uri session.URI, restarts int) {
 // Sending saves the saved upload with the range of the next request. If saves are expensive,
 // the saved upload states that all bytes may have been sent, so that it need not be saved
 // before each request.
-func (r *Record) Sending(ctx context.Context, committed, sent, to int64) error {
+func (r *SessionRecord) Sending(ctx context.Context, committed, sent, to int64) error {
 	j := r.journal
 	if j.lease == nil {
 		return nil
@@ -119,7 +119,7 @@ func (j *Journal) covered(part int, to int64) bool {
 }
 
 // note updates the saved upload before a request that sends the bytes up to to.
-func (r *Record) note(committed, sent, to int64) {
+func (r *SessionRecord) note(committed, sent, to int64) {
 	t := &r.journal.doc
 	r.journal.edit(func() {
 		s := r.session()
@@ -137,10 +137,10 @@ func (r *Record) note(committed, sent, to int64) {
 }
 
 // compressed reports whether the file is compressed while it is sent.
-func (r *Record) compressed() bool { return r.journal.draft.Spec.Gzip }
+func (r *SessionRecord) compressed() bool { return r.journal.draft.Spec.Gzip }
 
 // Handed adds a checkpoint if one is due, and saves it in the background.
-func (r *Record) Handed(sent int64) {
+func (r *SessionRecord) Handed(sent int64) {
 	j := r.journal
 	if j.lease == nil || r.compressed() {
 		return // sending saved the checksum of compressed bytes at the end of the request
@@ -151,7 +151,7 @@ func (r *Record) Handed(sent int64) {
 }
 
 // checkpoint adds the newest checkpoint if one is due, and reports whether it did.
-func (r *Record) checkpoint(sent int64) bool {
+func (r *SessionRecord) checkpoint(sent int64) bool {
 	j, now := r.journal, time.Now()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -171,13 +171,13 @@ func (r *Record) checkpoint(sent int64) bool {
 
 // Rejected records that the service refused data at offset. The next save includes
 // it.
-func (r *Record) Rejected(offset int64) {
+func (r *SessionRecord) Rejected(offset int64) {
 	r.journal.edit(func() { r.session().RejectedAt = offset + 1 })
 }
 
 // Ended updates the offsets and the checksums, which [Journal.Close] saves. The resume then
 // reads fewer bytes and detects more changes.
-func (r *Record) Ended(committed, sent int64) {
+func (r *SessionRecord) Ended(committed, sent int64) {
 	r.note(committed, sent, committed)
 	r.journal.Keep()
 }

@@ -15,7 +15,7 @@ import (
 const committedEvery = 5 * time.Second
 
 // StreamRecord is the record of the session of a stream whose bytes are on disk. It implements the
-// Record of package engine. The saved upload need not be saved before each request: a resume
+// Recorder of package engine. The saved upload need not be saved before each request: a resume
 // accepts every offset up to the end of the stream.
 type StreamRecord struct{ journal *Journal }
 

@@ -52,7 +52,7 @@ func (r *received) send(c content.Source, limit int64, rng *rand.Rand) (complete
 	if !b.Last && (b.To%q != 0 || b.Len() < q) {
 		r.t.Errorf("Next(%d, %d) has the bytes %v, and is not the last one", offset, limit, b.Range)
 	}
-	if res, ok := c.(Resumable); ok { // as saved.Record does
+	if res, ok := c.(Resumable); ok { // as saved.SessionRecord does
 		if n := res.Newest(offset, b.To); n.Offset > 0 && (len(r.known) == 0 || n.Offset > r.known[len(r.known)-1].Offset) {
 			r.known = append(r.known, n)
 		}

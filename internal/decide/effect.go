@@ -10,19 +10,19 @@ import (
 	"gcsup/session"
 )
 
-// outcome is what a reply shows about the effect of its request.
-type outcome int
+// effect is what a reply shows about the effect of its request.
+type effect int
 
 const (
-	succeeded    outcome = iota // the request had its effect, and the reply describes it
-	unknown                     // lost, cut, temporary, or a stranger's reply: the effect is not known
-	absent                      // the service does not have what the request is about
-	unauthorized                // the credentials were rejected
-	refused                     // the service refuses the request, or was never reached and will not be
+	succeeded    effect = iota // the request had its effect, and the reply describes it
+	unknown                    // lost, cut, temporary, or a stranger's reply: the effect is not known
+	absent                     // the service does not have what the request is about
+	unauthorized               // the credentials were rejected
+	refused                    // the service refuses the request, or was never reached and will not be
 )
 
-// outcomeOf classifies a reply. begun reports whether the service answered before.
-func outcomeOf(r *session.Reply, begun bool) outcome {
+// effectOf classifies a reply. begun reports whether the service answered before.
+func effectOf(r *session.Reply, begun bool) effect {
 	switch {
 	case success(r):
 		return succeeded

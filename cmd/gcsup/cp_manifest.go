@@ -9,24 +9,24 @@ import (
 	"gcsup/upload/manifest"
 )
 
-// record is the manifest of a batch. A nil *record records nothing.
-type record struct {
+// batchManifest is the manifest of a batch. A nil *batchManifest records nothing.
+type batchManifest struct {
 	m *manifest.Manifest
 
 	mu  sync.Mutex
 	err error // the first failure to read or write
 }
 
-func openRecord(path, endpoint string) (*record, error) {
+func openManifest(path, endpoint string) (*batchManifest, error) {
 	m, err := manifest.Open(path, endpoint)
 	if err != nil {
 		return nil, err // contains the path
 	}
-	return &record{m: m}, nil
+	return &batchManifest{m: m}, nil
 }
 
 // unfinished yields the jobs that the manifest does not record as finished.
-func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
+func (r *batchManifest) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
 	return func(yield func(upload.Job) bool) {
 		for job, err := range r.m.Skip(ctx, jobs) {
 			if err != nil {
@@ -44,11 +44,11 @@ func (r *record) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter
 
 // add records the outcome of a file. notFile reports that it is skipped because it is
 // not a file.
-func (r *record) add(res *upload.Result, notFile bool, err error) error {
+func (r *batchManifest) add(res *upload.Result, notFile bool, err error) error {
 	if r == nil {
 		return nil
 	}
-	line, ok := manifest.Outcome(res, err)
+	line, ok := manifest.NewRecord(res, err)
 	if !ok {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (r *record) add(res *upload.Result, notFile bool, err error) error {
 	return nil
 }
 
-func (r *record) fail(err error) {
+func (r *batchManifest) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
@@ -71,7 +71,7 @@ func (r *record) fail(err error) {
 }
 
 // close makes the records durable. It returns the first failure.
-func (r *record) close() error {
+func (r *batchManifest) close() error {
 	if r == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *record) close() error {
 }
 
 // finished returns how many files were left out because they are finished.
-func (r *record) finished() int {
+func (r *batchManifest) finished() int {
 	if r == nil {
 		return 0
 	}

@@ -6,8 +6,8 @@ import (
 	"gcsup/session"
 )
 
-// Record keeps the state of a run's session, so that another process can resume it.
-type Record interface {
+// Recorder keeps the state of a run's session, so that another process can resume it.
+type Recorder interface {
 	// Started records that a session was opened.
 	Started(uri session.URI, restarts int)
 
@@ -21,7 +21,7 @@ type Record interface {
 	Handed(sent int64)
 }
 
-// Unrecorded is the record of an upload that cannot be resumed.
+// Unrecorded is the Recorder of an upload that cannot be resumed.
 type Unrecorded struct{}
 
 func (Unrecorded) Started(session.URI, int)                           {}
