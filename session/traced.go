@@ -21,7 +21,7 @@ import (
 //
 //	transport := session.Traced(func(next http.RoundTripper) http.RoundTripper {
 //		return otelhttp.NewTransport(next)
-//	}, upload.NewTransport())
+//	}, upload.NewTransport(nil))
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: transport})
 //
 // The tracing transport sees upload_id=redacted in the URL, and a reply without the

@@ -20,7 +20,7 @@ func ExampleNewTransport() {
 	defer emulator.Close()
 
 	tokens := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "secret"}) // of a real program: one that refreshes
-	transport := upload.NewTransport()
+	transport := upload.NewTransport(nil)
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: &oauth2.Transport{Source: tokens, Base: transport}}
 	up, err := upload.New(client, &upload.Options{Endpoint: emulator.URL})

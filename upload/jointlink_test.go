@@ -35,7 +35,7 @@ func (l *jointLink) serve(srv http.Handler) *http.Transport {
 	ln, dial := memnet.Listen()
 	hs := &http.Server{Handler: l.watch(srv)}
 	go hs.Serve(jointListener{ln, l})
-	tr := upload.NewTransport()
+	tr := upload.NewTransport(nil)
 	tr.Proxy = nil
 	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		l.mu.Lock()

@@ -44,7 +44,7 @@ func TestNewTransport(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	tr := upload.NewTransport()
+	tr := upload.NewTransport(nil)
 	defer tr.CloseIdleConnections()
 	tr.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	tr.TLSClientConfig.NextProtos = nil

@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/congestion"
 	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/upload"
@@ -52,7 +53,7 @@ func (f *targetFlags) check() (http.Header, error) {
 // is created on first use, or in a bucket. open does not look for credentials. dial
 // does, and so does the first use of a bucket.
 func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err error) {
-	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing, UserAgent: "gcsup-cli/" + strings.Trim(version().Version, "()")}}
+	c := &connection{options: gcs.Options{Endpoint: f.endpoint, QuotaProject: f.billing, CongestionControl: f.congestion, UserAgent: "gcsup-cli/" + strings.Trim(version().Version, "()")}}
 	f.credentials.set(&c.options)
 	defer func() {
 		if err != nil {
@@ -86,6 +87,15 @@ func (f *targetFlags) open(ctx context.Context, saved bool) (_ *connection, err 
 	}
 	c.endpoint = client.Endpoint()
 	return c, client.Close()
+}
+
+// congestionText says which congestion control connections have, and how it can be a better one.
+func congestionText(name string) string {
+	used, hint := congestion.Describe(name)
+	if hint == "" {
+		return used
+	}
+	return used + " (" + hint + ")"
 }
 
 // dial finds the credentials and makes the uploader. It adds the results of open to

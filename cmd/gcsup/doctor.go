@@ -23,6 +23,7 @@ import (
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/congestion"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -243,6 +244,9 @@ func (d *doctor) checkEndpoint(ctx context.Context, line *checkLine) error {
 		return notTheService(r)
 	}
 	line.Message = fmt.Sprintf("%s answers in %v", endpointText(d.c.endpoint), d.received.Sub(d.sent).Round(time.Millisecond))
+	if name := d.c.options.CongestionControl; name != congestion.System {
+		line.Message += "; congestion control: " + congestionText(name)
+	}
 	if client.ClientCertificate() {
 		line.Message += "; there is a client certificate, which it gets if it asks for one"
 	}

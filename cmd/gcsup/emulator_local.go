@@ -33,7 +33,7 @@ func startLocal(dir string) (*localEmulator, error) {
 	}
 	ln, dial := memnet.Listen()
 	e.Serve(ln)
-	transport := upload.NewTransport()
+	transport := upload.NewTransport(nil)
 	transport.Proxy = nil
 	transport.DialContext = dial
 	return &localEmulator{

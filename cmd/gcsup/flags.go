@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/cli/metrics"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/congestion"
 	"gcsup/upload"
 )
 
@@ -26,6 +27,7 @@ type targetFlags struct {
 	credentials credentialFlags
 	headers     headerFlag
 	billing     string
+	congestion  string
 }
 
 // addSaving adds the flags of a command that uses saved uploads.
@@ -47,6 +49,7 @@ func (f *targetFlags) add(fs *pflag.FlagSet) {
 	emulator.NoOptDefVal = noDir
 	f.credentials.add(fs)
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
+	fs.StringVar(&f.congestion, "congestion-control", congestion.System, "TCP congestion control of the connections: `auto|system|NAME`; auto is bbr where the system has and allows it")
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
 }
 
@@ -213,7 +216,7 @@ func savedCommand(gcsup string, given *pflag.FlagSet, command, id string) string
 				return
 			}
 			value = process.Absolute(value)
-		case "endpoint", "billing-project", "impersonate-service-account":
+		case "endpoint", "billing-project", "impersonate-service-account", "congestion-control":
 			if local {
 				return
 			}

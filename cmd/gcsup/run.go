@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/runlog"
 	"gcsup/internal/cli/screen"
+	"gcsup/internal/congestion"
 	"gcsup/internal/grace"
 	"gcsup/upload"
 )
@@ -127,7 +128,12 @@ func (r *reporter) warnOfName(destination string) {
 }
 
 // use makes the reporter report about the uploads of a connection.
-func (r *reporter) use(c *connection) { r.explain.endpoint, r.explain.saved = c.endpoint, c.saved }
+func (r *reporter) use(c *connection) {
+	r.explain.endpoint, r.explain.saved = c.endpoint, c.saved
+	if name := c.options.CongestionControl; r.flags.verbose && name == congestion.Auto {
+		r.console.Message("congestion control: %s", congestionText(name))
+	}
+}
 
 // close ends the run, whose error was err: it prints the last line of JSON, writes
 // the report, and waits until the output is written. It returns the error of the

@@ -14,7 +14,7 @@ import (
 func NewUploader(tokens oauth2.TokenSource, opts *upload.Options) (*upload.Uploader, *http.Client, error) {
 	client := &http.Client{Transport: &oauth2.Transport{
 		Source: oauth2.ReuseTokenSource(nil, tokens),
-		Base:   upload.NewTransport(),
+		Base:   upload.NewTransport(nil),
 	}}
 	up, err := upload.New(client, opts)
 	return up, client, err

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"gcsup/internal/badlink"
@@ -33,6 +35,7 @@ const mbit = 1_000_000 / 8 // bytes per second
 var (
 	far   = badlink.Conditions{Delay: 75 * time.Millisecond, Loss: 0.01, Rate: 100 * mbit, Queue: 2 << 20}
 	near  = badlink.Conditions{Delay: 10 * time.Millisecond, Loss: 0.001, Rate: 100 * mbit, Queue: 1 << 20}
+	clean = badlink.Conditions{Delay: 150 * time.Millisecond, Rate: 100 * mbit, Queue: 4 << 20}
 	mixed = badlink.Conditions{Delay: 50 * time.Millisecond, Jitter: 20 * time.Millisecond, Reorder: 0.05, Late: 10 * time.Millisecond, Rate: 100 * mbit, Queue: 2 << 20}
 )
 
@@ -77,8 +80,52 @@ func compareLinks(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 			Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, l.mib<<20) },
 		})
 	}
+	comparisons = append(comparisons, congestionControls(file)...)
 	for _, k := range silences() {
 		comparisons = append(comparisons, k.comparison(file))
 	}
 	return comparisons, nil
+}
+
+// congestionControls compares --congestion-control=auto with the system's, which is cubic: one connection, auto
+// and a stream. Then what one connection with bbr takes from eight with cubic.
+func congestionControls(file string) []benchrun.Comparison {
+	var comparisons []benchrun.Comparison
+	for _, l := range []struct {
+		name string
+		link badlink.Conditions
+		mib  int64
+	}{{"congestion-near", near, 96}, {"congestion-loss", far, 32}, {"congestion-clean", clean, 96}} {
+		server := benchrun.Server{Link: l.link, Congestion: "cubic"}
+		c := benchrun.Comparison{
+			Name: l.name, Title: fmt.Sprintf("congestion control: %d MiB, %v round trip, %.3g %% loss, %d Mbit/s", l.mib, 2*l.link.Delay, 100*l.link.Loss, l.link.Rate/mbit),
+			Figures: append(benchrun.Usual(float64(l.mib), "MiB"), connectionsUsed),
+			Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, l.mib<<20) },
+		}
+		for _, control := range []string{"system", "auto"} {
+			flag := "--congestion-control=" + control
+			c.Ways = append(c.Ways,
+				cp("one connection, "+control, server, file, "--json", "--quiet", "--parallel=off", flag),
+				cp("--parallel=auto, "+control, server, file, "--json", "--quiet", flag),
+				streamed("a stream, "+control, server, file, "--json", "--quiet", flag))
+		}
+		comparisons = append(comparisons, c)
+	}
+	fair := benchrun.Comparison{
+		Name: "congestion-fair", Title: "eight PUTs with cubic beside one more connection, 64 MiB, 20 ms round trip, 100 Mbit/s",
+		Figures: benchrun.Usual(64, "MiB"),
+		Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, 64<<20) },
+	}
+	shared := badlink.Conditions{Delay: 10 * time.Millisecond, Rate: 100 * mbit, Queue: 1 << 20}
+	for _, control := range []string{"cubic", "bbr"} {
+		fair.Ways = append(fair.Ways, uploads("beside "+control, benchrun.Server{Link: shared, Congestion: "cubic"}, job{Do: "bare PUT", Path: file, Uploads: 8, Workers: 8, Beside: control}))
+	}
+	return append(comparisons, fair)
+}
+
+// streamed is gcsup cp of standard input.
+func streamed(name string, server benchrun.Server, file string, flags ...string) benchrun.Way {
+	return benchrun.Way{Name: name, Server: server, Command: func(_ string, n int) *exec.Cmd {
+		return exec.Command("sh", slices.Concat([]string{"-c", `file=$1; shift; cat "$file" | "$@"`, "sh", file, gcsup, "cp"}, flags, []string{"-", fmt.Sprint("gs://bench/o", n)})...)
+	}}
 }

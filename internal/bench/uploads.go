@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gcsup/internal/benchrun"
+	"gcsup/upload"
 )
 
 // job is the work of the role "upload": uploads of one of the ways of this program.
@@ -28,6 +30,9 @@ type job struct {
 	Path    string
 	Uploads int
 	Size    int64
+
+	// If set, one more connection with this congestion control sends until the others have ended.
+	Beside string
 
 	Run int // its number
 }
@@ -52,19 +57,38 @@ var roles = map[string]func(args []string) error{"list": listAndWalk, "upload": 
 
 // run uploads, and prints a result.
 func (j job) run(ctx context.Context, endpoint string) error {
-	upload, err := ways[j.Do](ctx, endpoint)
+	do, err := ways[j.Do](ctx, endpoint)
 	if err != nil {
 		return err
 	}
+	if j.Beside != "" {
+		end := besides(ctx, endpoint, j.Beside)
+		defer end()
+	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := atATime(j.Workers, j.sources, func(s named) error { return upload(ctx, s.object, s.source) }); err != nil {
+	if err := atATime(j.Workers, j.sources, func(s named) error { return do(ctx, s.object, s.source) }); err != nil {
 		return err
 	}
 	runtime.ReadMemStats(&after)
 	r := result{Type: "result", Allocated: float64(after.TotalAlloc-before.TotalAlloc) / 1000 / float64(j.Uploads)}
 	r.Parallel.Connections = j.Workers
 	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// besides sends over one connection with a congestion control until end is called.
+func besides(ctx context.Context, endpoint, control string) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	hc := &http.Client{Transport: upload.NewTransport(&upload.TransportOptions{CongestionControl: control})}
+	go func() {
+		defer close(ended)
+		_ = barePut(ctx, hc, endpoint, "beside", &endless{}, 1<<40) // ends with an error
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // named is a source with the name of its object.

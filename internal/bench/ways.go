@@ -101,7 +101,7 @@ func newHTTPClient(idle int) *http.Client {
 
 func newUploader(o upload.Options) (*upload.Uploader, error) {
 	o.Window, o.Memory = embed.window, embed.memory
-	return upload.New(&http.Client{Transport: upload.NewTransport()}, &o)
+	return upload.New(&http.Client{Transport: upload.NewTransport(nil)}, &o)
 }
 
 // newDir returns a new directory. XDG_STATE_HOME is that of the benchmark, which removes it.

@@ -67,7 +67,7 @@ func uploads(t *testing.T, random chance, dir, path string, content []byte, n in
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := upload.NewTransport()
+	transport := upload.NewTransport(nil)
 	up, err := upload.New(&http.Client{Transport: transport}, &upload.Options{Endpoint: srv.URL, Store: store})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
 
+	"gcsup/internal/congestion"
 	"gcsup/internal/marks"
 	"gcsup/session"
 	"gcsup/upload"
@@ -66,6 +67,10 @@ type Options struct {
 	// of its module.
 	UserAgent string
 
+	// CongestionControl is that of [upload.TransportOptions]. A name that the system refuses is a
+	// configuration error. If Transport is set, its connections count.
+	CongestionControl string
+
 	// Transport carries the requests to the endpoint. The default is
 	// [upload.NewTransport] with the client certificate that New finds. A transport that
 	// records URLs, such as one for tracing, must be made with [session.Traced].
@@ -112,7 +117,10 @@ func New(ctx context.Context, opts *Options) (*Client, error) {
 	}
 	base := opts.Transport
 	if base == nil {
-		transport := upload.NewTransport()
+		if err := congestion.Check(opts.CongestionControl); err != nil {
+			return nil, err
+		}
+		transport := upload.NewTransport(&upload.TransportOptions{CongestionControl: opts.CongestionControl})
 		if certificate != nil {
 			transport.TLSClientConfig = &tls.Config{GetClientCertificate: certificate}
 		}

@@ -38,7 +38,7 @@
 //
 //	client, err := gcs.New(ctx, &gcs.Options{Transport: session.Traced(func(next http.RoundTripper) http.RoundTripper {
 //		return otelhttp.NewTransport(next)
-//	}, upload.NewTransport())})
+//	}, upload.NewTransport(nil))})
 //
 // # Retries
 //

@@ -99,7 +99,7 @@ func TestImpersonation(t *testing.T) {
 			if got := r.Header.Get("X-Goog-User-Project"); got != "" {
 				t.Errorf("quota project %q of a request to the service, want none", got)
 			}
-			return upload.NewTransport().RoundTrip(r)
+			return upload.NewTransport(nil).RoundTrip(r)
 		}),
 	})
 	path, _ := source(t, 100)

@@ -146,7 +146,7 @@ func TestProxyInMidUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := upload.NewTransport()
+	transport := upload.NewTransport(nil)
 	transport.TLSClientConfig = service.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	transport.Proxy = http.ProxyURL(proxyURL)
 	transport.DisableKeepAlives = true // each request sends its own CONNECT

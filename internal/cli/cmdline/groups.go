@@ -25,7 +25,7 @@ var Groups = []Group{
 		"endpoint", "emulator", "credentials-file", "impersonate-service-account", "billing-project", "additional-headers",
 	}},
 	{"How", "connections, memory and rate", []string{
-		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate",
+		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate", "congestion-control",
 	}},
 	{"Retry", "failures and slow requests", []string{
 		"retry-for", "max-wait", "no-circuit-breaker", "stall-timeout", "stall-rate",

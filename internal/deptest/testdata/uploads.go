@@ -24,7 +24,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	up, err := upload.New(&http.Client{Transport: upload.NewTransport()}, &upload.Options{Store: store})
+	up, err := upload.New(&http.Client{Transport: upload.NewTransport(nil)}, &upload.Options{Store: store})
 	if err != nil {
 		panic(err)
 	}

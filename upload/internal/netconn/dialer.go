@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"gcsup/internal/congestion"
 )
 
 const (
@@ -26,9 +28,11 @@ type Dialer struct {
 	calls  atomic.Uint32
 }
 
-// NewDialer returns a Dialer with the resolver of the system.
-func NewDialer() *Dialer {
-	return &Dialer{lookup: net.DefaultResolver.LookupNetIP, dial: (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext}
+// NewDialer returns a Dialer with the resolver of the system. Connections have the congestion control of a
+// name, see package congestion.
+func NewDialer(control string) *Dialer {
+	dialer := &net.Dialer{KeepAlive: 30 * time.Second, Control: congestion.Control(control)}
+	return &Dialer{lookup: net.DefaultResolver.LookupNetIP, dial: dialer.DialContext}
 }
 
 // DialConn connects like DialContext. The connection sends the memory of a body.

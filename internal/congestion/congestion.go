@@ -1,0 +1,108 @@
+// Package congestion chooses the TCP congestion control of connections.
+//
+// cubic, the default of Linux, takes each lost packet for congestion. bbr does not, and is several times
+// as fast over a link that loses packets: see docs/performance.md.
+//
+// [Check] checks a name, and [Control] sets it for a [net.Dialer].
+package congestion
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const (
+	// Auto uses bbr for connections to other machines, if the system has and allows it.
+	Auto = "auto"
+	// System leaves the choice to the system. So does "".
+	System = "system"
+
+	best = "bbr"
+)
+
+// errUnsupported is the error of a system on which a connection cannot choose.
+var errUnsupported = errors.New("this system does not let a program choose it")
+
+// Check returns an error if connections cannot have the congestion control of a name. It makes no
+// connection.
+func Check(name string) error {
+	if name == "" || name == System || name == Auto {
+		return nil
+	}
+	if err := try(name); err != nil {
+		return fmt.Errorf("congestion control %q: %w", name, err)
+	}
+	return nil
+}
+
+// Describe returns which congestion control connections with a name have, and for [Auto] without bbr what an
+// administrator can do about it, or "".
+func Describe(name string) (used, hint string) {
+	switch name {
+	case "", System:
+		return "the system's", ""
+	case Auto:
+	default:
+		return name, ""
+	}
+	switch err := try(best); {
+	case err == nil:
+		return best, ""
+	case errors.Is(err, errMissing):
+		return "the system's", "bbr is not loaded; it is faster over a link that loses packets: modprobe tcp_bbr"
+	case errors.Is(err, errForbidden):
+		return "the system's", "users may not use bbr, which is faster over a link that loses packets: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"$(sysctl -n net.ipv4.tcp_allowed_congestion_control) bbr\""
+	}
+	return "the system's", ""
+}
+
+var (
+	errMissing   = errors.New("the system does not have it, or has not loaded it; net.ipv4.tcp_available_congestion_control lists what there is")
+	errForbidden = errors.New("the system does not allow it; net.ipv4.tcp_allowed_congestion_control lists what is allowed")
+)
+
+// Control returns the Control of a [net.Dialer]: it sets the congestion control of a name, which is not checked
+// before, on each TCP socket before it connects. It returns nil if nothing is to be set. [Auto] never
+// fails, and leaves connections to this machine alone, which lose no packets.
+func Control(name string) func(network, address string, c syscall.RawConn) error {
+	switch name {
+	case "", System:
+		return nil
+	case Auto:
+		if try(best) != nil {
+			return nil
+		}
+		return func(network, address string, c syscall.RawConn) error {
+			if strings.HasPrefix(network, "tcp") && !local(address) {
+				_ = set(c, best) // the connection works without it, too
+			}
+			return nil
+		}
+	}
+	return func(network, _ string, c syscall.RawConn) error {
+		if !strings.HasPrefix(network, "tcp") {
+			return nil
+		}
+		err := available(name)
+		if err == nil {
+			err = set(c, name)
+		}
+		if err != nil {
+			return fmt.Errorf("congestion control %q: %w", name, err)
+		}
+		return nil
+	}
+}
+
+// local reports whether an address is one of this machine.
+func local(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
+// listed reports whether a list of names of the kernel contains a name.
+func listed(names, name string) bool { return slices.Contains(strings.Fields(names), name) }
