@@ -85,13 +85,15 @@ test-windows:
 
 # The benchmarks run gcsup, a baseline and the server as processes of their own, in turn.
 # They print medians and the spread of nine runs, the ratios, and whether the machine was
-# idle: docs/performance.md. Common flags are -runs, -only, -ways and -cpuprofile.
+# idle: docs/performance.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
+# release: without the tags, gRPC is part of it, and 13 MiB more are resident.
+build_released = go build -tags disable_grpc_modules,grpcnotrace
 
 # bench uploads 1 GiB over loopback, without and with TLS and with 50 ms per reply: with
 # one bare PUT that computes the CRC32C, with gcsup, with the official library's Writer, and
 # with curl if it is installed. BENCH has further flags: BENCH='-runs 3 -size 268435456'.
 bench:
-	go build -o bin/gcsup ./cmd/gcsup
+	$(build_released) -o bin/gcsup ./cmd/gcsup
 	go run ./internal/bench file -gcsup bin/gcsup -only loopback,tls,latency $(BENCH)
 
 # bench-parallel uploads 1 GiB over one connection, in parts, and with gcloud if it is
@@ -99,7 +101,7 @@ bench:
 # connection, and with a kill.
 # PARALLEL has further flags: PARALLEL='-runs 1 -only parallel'.
 bench-parallel:
-	go build -o bin/gcsup ./cmd/gcsup
+	$(build_released) -o bin/gcsup ./cmd/gcsup
 	go run ./internal/bench file -gcsup bin/gcsup -only parallel,connections,limited,killed $(PARALLEL)
 
 # bench-embed measures streams and small objects in a program that embeds package
@@ -112,13 +114,13 @@ bench-embed:
 # them a second time, and uploads them with rclone and gcloud if they are installed.
 # MANY has further flags: MANY='-latency 50ms -only upload'.
 bench-many:
-	go build -o bin/gcsup ./cmd/gcsup
+	$(build_released) -o bin/gcsup ./cmd/gcsup
 	PATH="$$PATH:$${XDG_CACHE_HOME:-$$HOME/.cache}/gcsup-compat" go run ./internal/bench many -gcsup bin/gcsup $(MANY)
 
 # bench-fleet uploads 100,000 files of 16 KiB with gcsup cp -r and with a fleet, and compares the CPU
 # time of their processes. BENCHFLEET has further flags: BENCHFLEET='-runs 3 -files 10000'.
 bench-fleet:
-	go build -o bin/gcsup ./cmd/gcsup
+	$(build_released) -o bin/gcsup ./cmd/gcsup
 	cd fleet && go build -o ../bin/gcsup-fleet ./cmd/gcsup-fleet
 	cd fleet && go run ./internal/benchfleet fleet -gcsup ../bin/gcsup -fleet ../bin/gcsup-fleet $(BENCHFLEET)
 
@@ -127,7 +129,7 @@ bench-fleet:
 # packets, and with an outage. It needs root on Linux, and takes more than an hour. LINK has further
 # flags: LINK='-only hole,outage -outage 1m -stall 20s'.
 bench-link:
-	go build -o bin/gcsup ./cmd/gcsup
+	$(build_released) -o bin/gcsup ./cmd/gcsup
 	go run ./internal/bench link -gcsup bin/gcsup -runs 3 $(LINK)
 
 # bench-outbox measures the time from a put until its first byte is on the wire, and the memory of an
