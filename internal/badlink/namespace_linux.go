@@ -18,7 +18,7 @@ const deviceName = "badlink"
 type namespace struct {
 	file       *os.File // keeps it alive
 	device     *os.File // the packets that the kernel sends, and those that it receives
-	congestion string   // the congestion control of its connections
+	congestion string   // the congestion control of its connections, whatever they choose; "" for their choice
 }
 
 // onThread runs f in a goroutine that has a thread of its own, which ends with it. f may
@@ -112,7 +112,11 @@ func (n *namespace) address(addrs []netip.Addr) error {
 			return err
 		}
 	}
-	return ip("route", fmt.Sprintf("replace %v dev %s congctl %s", subnet, deviceName, n.congestion))
+	route := fmt.Sprintf("replace %v dev %s", subnet, deviceName)
+	if n.congestion != "" {
+		route += " congctl " + n.congestion
+	}
+	return ip("route", route)
 }
 
 // ip runs a command of iproute2 in the namespace of this thread.

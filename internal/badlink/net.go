@@ -22,7 +22,8 @@ type Net struct {
 	address        netip.Addr // of the client
 }
 
-// Open makes a network whose connections have a congestion control, such as "cubic".
+// Open makes a network whose connections have a congestion control, such as "cubic". With "", a connection has
+// the one that it chooses.
 func Open(c Conditions, congestion string) (*Net, error) {
 	client, err := newNamespace(congestion, clientAddr)
 	if err != nil {

@@ -87,7 +87,7 @@ func compareLinks(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	return comparisons, nil
 }
 
-// congestionControls compares --congestion-control=auto with the system's, which is cubic: one connection, auto
+// congestionControls compares --congestion-control=bbr, which auto chooses, with cubic: one connection, auto
 // and a stream. Then what one connection with bbr takes from eight with cubic.
 func congestionControls(file string) []benchrun.Comparison {
 	var comparisons []benchrun.Comparison
@@ -95,14 +95,14 @@ func congestionControls(file string) []benchrun.Comparison {
 		name string
 		link badlink.Conditions
 		mib  int64
-	}{{"congestion-near", near, 96}, {"congestion-loss", far, 32}, {"congestion-clean", clean, 96}} {
-		server := benchrun.Server{Link: l.link, Congestion: "cubic"}
+	}{{"congestion-near", near, 160}, {"congestion-loss", far, 64}, {"congestion-clean", clean, 160}} {
+		server := benchrun.Server{Link: l.link, Congestion: benchrun.Chosen}
 		c := benchrun.Comparison{
 			Name: l.name, Title: fmt.Sprintf("congestion control: %d MiB, %v round trip, %.3g %% loss, %d Mbit/s", l.mib, 2*l.link.Delay, 100*l.link.Loss, l.link.Rate/mbit),
 			Figures: append(benchrun.Usual(float64(l.mib), "MiB"), connectionsUsed),
 			Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, l.mib<<20) },
 		}
-		for _, control := range []string{"system", "auto"} {
+		for _, control := range []string{"cubic", "bbr"} {
 			flag := "--congestion-control=" + control
 			c.Ways = append(c.Ways,
 				cp("one connection, "+control, server, file, "--json", "--quiet", "--parallel=off", flag),
@@ -111,16 +111,19 @@ func congestionControls(file string) []benchrun.Comparison {
 		}
 		comparisons = append(comparisons, c)
 	}
-	fair := benchrun.Comparison{
-		Name: "congestion-fair", Title: "eight PUTs with cubic beside one more connection, 64 MiB, 20 ms round trip, 100 Mbit/s",
-		Figures: benchrun.Usual(64, "MiB"),
-		Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, 64<<20) },
+	for _, queue := range []int64{1 << 20, 128 << 10} {
+		fair := benchrun.Comparison{
+			Name: fmt.Sprint("congestion-fair-", queue>>10), Title: fmt.Sprintf("eight PUTs with cubic beside one more connection, 64 MiB, 20 ms round trip, 100 Mbit/s, a queue of %d KiB", queue>>10),
+			Figures: benchrun.Usual(64, "MiB"),
+			Prepare: func(*benchrun.Suite, *benchrun.Process) error { return benchrun.Fill(file, 64<<20) },
+		}
+		shared := badlink.Conditions{Delay: 10 * time.Millisecond, Rate: 100 * mbit, Queue: queue}
+		for _, control := range []string{"cubic", "bbr"} {
+			fair.Ways = append(fair.Ways, uploads("beside "+control, benchrun.Server{Link: shared, Congestion: benchrun.Chosen}, job{Do: "cubic PUT", Path: file, Uploads: 8, Workers: 8, Beside: control}))
+		}
+		comparisons = append(comparisons, fair)
 	}
-	shared := badlink.Conditions{Delay: 10 * time.Millisecond, Rate: 100 * mbit, Queue: 1 << 20}
-	for _, control := range []string{"cubic", "bbr"} {
-		fair.Ways = append(fair.Ways, uploads("beside "+control, benchrun.Server{Link: shared, Congestion: "cubic"}, job{Do: "bare PUT", Path: file, Uploads: 8, Workers: 8, Beside: control}))
-	}
-	return append(comparisons, fair)
+	return comparisons
 }
 
 // streamed is gcsup cp of standard input.

@@ -23,6 +23,7 @@ type uploadFunc func(ctx context.Context, object string, s source) error
 // ways are the ways of this program by name.
 var ways = map[string]way{
 	"bare PUT":        barePuts,
+	"cubic PUT":       cubicPuts,
 	"bare insert":     bareInserts,
 	"upload.File":     fromFile,
 	"upload.Reader":   fromReader,
@@ -75,6 +76,14 @@ func (s source) send(do func(io.Reader) error) error {
 // barePuts measures the minimum cost of a stream or a file.
 func barePuts(_ context.Context, endpoint string) (uploadFunc, error) {
 	hc := newHTTPClient(100)
+	return func(ctx context.Context, object string, s source) error {
+		return s.send(func(r io.Reader) error { return barePut(ctx, hc, endpoint, object, r, s.size) })
+	}, nil
+}
+
+// cubicPuts is barePuts with cubic, whatever the system's congestion control is.
+func cubicPuts(_ context.Context, endpoint string) (uploadFunc, error) {
+	hc := &http.Client{Transport: upload.NewTransport(&upload.TransportOptions{CongestionControl: "cubic"})}
 	return func(ctx context.Context, object string, s source) error {
 		return s.send(func(r io.Reader) error { return barePut(ctx, hc, endpoint, object, r, s.size) })
 	}, nil

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,11 +28,15 @@ type Server struct {
 	Rate, TotalRate int64         // in bytes per second of each connection and of all
 
 	// Congestion, if set, puts a link between the ways and the server: a network with Link's
-	// conditions, whose connections have this congestion control. It needs Linux and root.
+	// conditions, whose connections have this congestion control, or with [Chosen] the one that they choose. It
+	// needs Linux and root.
 	// The server keeps its requests for [Report].
 	Congestion string
 	Link       badlink.Conditions
 }
+
+// Chosen is a Server.Congestion.
+const Chosen = "chosen"
 
 // serverRole is the role of a server.
 const serverRole = "server"
@@ -141,7 +146,7 @@ func (s *Suite) start(server Server) (*Process, error) {
 	if server.Congestion == "" {
 		return p, p.begin(p.cmd.Start)
 	}
-	if p.Link, err = badlink.Open(server.Link, server.Congestion); err != nil {
+	if p.Link, err = badlink.Open(server.Link, strings.TrimPrefix(server.Congestion, Chosen)); err != nil {
 		return nil, fmt.Errorf("this comparison cannot run here, it needs Linux and root: %w", err)
 	}
 	hosts := "127.0.0.1 localhost\n"
