@@ -49,7 +49,7 @@ func (f *targetFlags) add(fs *pflag.FlagSet) {
 	emulator.NoOptDefVal = noDir
 	f.credentials.add(fs)
 	fs.StringVar(&f.billing, "billing-project", "", "`PROJECT` that is billed for the requests, and whose quota they use")
-	fs.StringVar(&f.congestion, "congestion-control", congestion.System, "TCP congestion control of the connections: `auto|system|NAME`; auto is bbr where the system has and allows it")
+	fs.StringVar(&f.congestion, "congestion-control", congestion.System, "TCP congestion control of the connections: `NAME`, system, or auto (bbr if the system has and allows it)")
 	fs.Var(&f.headers, "additional-headers", "send this header with every request; repeat the flag or separate pairs by commas")
 }
 

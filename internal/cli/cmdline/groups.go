@@ -22,10 +22,10 @@ var Groups = []Group{
 		"temporary-hold", "event-based-hold", "retention-mode", "retain-until", "kms-key", "encryption-key-file", "user-project",
 	}},
 	{"Where", "service and credentials", []string{
-		"endpoint", "emulator", "credentials-file", "impersonate-service-account", "billing-project", "additional-headers",
+		"endpoint", "emulator", "credentials-file", "impersonate-service-account", "billing-project", "additional-headers", "congestion-control",
 	}},
 	{"How", "connections, memory and rate", []string{
-		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate", "congestion-control",
+		"jobs", "chunk-size", "parallel", "parallel-by", "memory", "limit-rate", "request-rate",
 	}},
 	{"Retry", "failures and slow requests", []string{
 		"retry-for", "max-wait", "no-circuit-breaker", "stall-timeout", "stall-rate",
