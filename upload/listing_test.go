@@ -109,22 +109,26 @@ func TestLookupFails(t *testing.T) {
 	}
 }
 
-// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end the request for the next page. A remaining
-// goroutine makes the bubble fail.
+// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end the request for the next page.
 func TestLookupEnds(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
 		all := names("%04d", 0, 1100)
 		w.put(all...)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
-		start, n := time.Now(), 0
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStall}})
+		n := 0
 		for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if n++; n == 1000 {
 				break
 			}
 		}
+		time.Sleep(time.Second) // until the service notices
+		if w.lists() != 2 {
+			t.Errorf("%d requests have ended, want 2", w.lists())
+		}
 		ctx, cancel := context.WithCancelCause(w.t.Context())
+		start := time.Now()
 		time.AfterFunc(time.Second, func() { cancel(errors.New("enough")) })
 		var last error
 		for job, err := range w.uploader().Lookup(ctx, upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
