@@ -120,10 +120,10 @@ func TestLookupEnds(t *testing.T) {
 		n := 0
 		for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
 			if n++; n == 1000 {
+				synctest.Wait() // until the page is requested
 				break
 			}
 		}
-		time.Sleep(time.Second) // until the service notices
 		if w.lists() != 2 {
 			t.Errorf("%d requests have ended, want 2", w.lists())
 		}
