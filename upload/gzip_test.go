@@ -154,25 +154,6 @@ func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Opti
 	return res
 }
 
-// TestGzipReaderImpossibleCount checks that a reader which returns an impossible number of
-// bytes fails the upload, as without compression. It must not end the program.
-func TestGzipReaderImpossibleCount(t *testing.T) {
-	for _, n := range []int{-1, 1 << 30} {
-		inBubble(t, nil, func(w *world) {
-			r := readFunc(func([]byte) (int, error) { return n, nil })
-			if _, err := w.uploader().Reader(w.t.Context(), r, zipped); !errors.Is(err, chunk.ErrRead) {
-				t.Errorf("count %d: error = %v, want ErrRead", n, err)
-			}
-			w.wantNoObject("obj")
-		})
-	}
-}
-
-// readFunc is a function as a reader.
-type readFunc func(p []byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
 // TestGzipResume checks that another process compresses again up to the committed
 // offset, and sends the rest only.
 func TestGzipResume(t *testing.T) {

@@ -57,35 +57,6 @@ func (w *world) lists() int {
 	return int(w.srv.Stats().Ops[faults.OpList])
 }
 
-func TestLookupRetries(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		all := names("%04d", 0, 2100)
-		w.put(all...)
-		for _, do := range []faults.Action{
-			{Effect: faults.EffectStatus, Status: 503},
-			{Effect: faults.EffectTruncateReply, Bytes: 5000},
-			{Effect: faults.EffectReset},
-			{Effect: faults.EffectStatus, Status: 401},
-			{Effect: faults.EffectStall},
-		} {
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Do: do})
-		}
-		n := 0
-		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
-			if err != nil || job.Object == nil {
-				t.Fatalf("%s: %v", job.Spec.Object, err)
-			}
-			n++
-		}
-		// net/http repeats the request after the reset, and 401 needs no wait.
-		if n != len(all) || w.lists() != 8 || w.saw(upload.Waiting) != 3 {
-			t.Errorf("%d jobs, %d requests, %d waits, want %d, 8, 3", n, w.lists(), w.saw(upload.Waiting), len(all))
-		}
-	})
-}
-
 // TestLookupFails checks that a listing that fails is reported once, and that the
 // jobs continue.
 func TestLookupFails(t *testing.T) {
@@ -138,94 +109,35 @@ func TestLookupFails(t *testing.T) {
 	}
 }
 
-// TestLookupTokenExpires checks that a refused page token costs one request.
-func TestLookupTokenExpires(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		all := names("%04d", 0, 2100)
-		w.put(all...)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}})
-		n := 0
-		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
-			if err != nil || job.Object == nil {
-				t.Fatalf("%s: %v, %v", job.Spec.Object, job.Object, err)
-			}
-			n++
-		}
-		if n != len(all) || w.lists() != 4 {
-			t.Errorf("%d jobs, %d requests, want %d and 4", n, w.lists(), len(all))
-		}
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 400}})
-		failures := 0
-		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
-			if err != nil {
-				failures++
-			} else if job.Listed != (job.Spec.Object < "1000") {
-				t.Fatalf("%s: listed %v", job.Spec.Object, job.Listed)
-			}
-		}
-		if failures != 1 {
-			t.Errorf("%d errors, want 1", failures)
-		}
-	})
-}
-
-// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end the
-// request for the next page. A remaining goroutine makes the bubble fail.
+// TestLookupEnds checks that a consumer that stops, and a ctx that is done, end the request for the next page.
 func TestLookupEnds(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, stopAt := range []int{999, 0, 1000}[:testsize.Full(3, 1)] {
-		inBubble(t, nil, func(w *world) {
-			all := names("%04d", 0, 1100)
-			w.put(all...)
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
-			start, n := time.Now(), 0
-			for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all[:1000])) {
-				if n++; n > stopAt {
-					break
-				}
-			}
-			if took := time.Since(start); took > time.Second {
-				t.Errorf("stopped after %d jobs: took %v", n, took)
-			}
-		})
-		inBubble(t, nil, func(w *world) {
-			all := names("%04d", 0, 1100)
-			w.put(all...)
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
-			enough := errors.New("enough")
-			ctx, cancel := context.WithCancelCause(w.t.Context())
-			start, n := time.Now(), 0
-			time.AfterFunc(time.Second, func() { cancel(enough) })
-			var last error
-			for job, err := range w.uploader().Lookup(ctx, upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
-				last = err
-				if err == nil && !job.Listed {
-					t.Fatalf("job %s is not listed", job.Spec.Object)
-				}
-				if n++; n > stopAt {
-					time.Sleep(time.Until(start.Add(2 * time.Second)))
-				}
-			}
-			if !errors.Is(last, context.Canceled) || !strings.Contains(last.Error(), "enough") || time.Since(start) > 3*time.Second {
-				t.Errorf("after %v and %d jobs: %v", time.Since(start), n, last)
-			}
-		})
-	}
-}
-
-// TestLookupOrder checks that the order of the service is that of Lookup.
-func TestLookupOrder(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
-		all := []string{"a", "a-", "a/b", "a/é", "a/\U0001F600", "a/\uFFFD", "a0", "z", "Z", "é"}
+		all := names("%04d", 0, 1100)
 		w.put(all...)
-		slices.Sort(all)
-		for job, err := range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
-			if err != nil || job.Object == nil {
-				t.Errorf("%s: %v, %v", job.Spec.Object, job.Object, err)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpList}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStall}})
+		n := 0
+		for range w.uploader().Lookup(w.t.Context(), upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if n++; n == 1000 {
+				synctest.Wait() // until the page is requested
+				break
 			}
+		}
+		if w.lists() != 2 {
+			t.Errorf("%d requests have ended, want 2", w.lists())
+		}
+		ctx, cancel := context.WithCancelCause(w.t.Context())
+		start := time.Now()
+		time.AfterFunc(time.Second, func() { cancel(errors.New("enough")) })
+		var last error
+		for job, err := range w.uploader().Lookup(ctx, upload.Listing{Bucket: "bkt"}, jobsFor(all)) {
+			if last = err; err == nil && !job.Listed {
+				t.Fatalf("job %s is not listed", job.Spec.Object)
+			}
+		}
+		if !errors.Is(last, context.Canceled) || !strings.Contains(last.Error(), "enough") || time.Since(start) != time.Second {
+			t.Errorf("after %v: %v", time.Since(start), last)
 		}
 	})
 }

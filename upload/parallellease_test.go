@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
-	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -198,87 +196,4 @@ func TestPartsLeaseLost(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The service always refuses the data of one session. At most two calls fail, and the next one
-// starts another session for that part. An earlier version resumed the session in every call.
-func TestParallelRejectedData(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		next := w.http.Transport
-		var bad atomic.Pointer[string]
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			if id := req.URL.Query().Get("upload_id"); req.Method == "PUT" && req.ContentLength > 0 {
-				bad.CompareAndSwap(nil, &id)
-				if *bad.Load() == id {
-					_ = req.Body.Close()
-					return &http.Response{
-						StatusCode: 400, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
-						Body: io.NopCloser(strings.NewReader(`{"error":{"code":400,"message":"no","errors":[{"reason":"invalid"}]}}`)),
-					}, nil
-				}
-			}
-			return next.RoundTrip(req)
-		})}
-		path := w.file(content)
-		for call := range 3 {
-			res, err := w.uploader(byParts).File(w.t.Context(), path, spec)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, session.ErrProtocol) || !res.Resumable || call == 2 {
-				t.Errorf("call %d: %+v, %v", call, res, err)
-			}
-		}
-		w.wantOnlyObject(content)
-	})
-}
-
-// The sessions of one part are lost repeatedly. The upload fails, and the next call
-// sends only that part. An earlier version had deleted all parts.
-func TestParallelSessionsLost(t *testing.T) {
-	t.Parallel()
-	content := data(partsLarge)
-	inBubble(t, nil, func(w *world) {
-		next := w.http.Transport
-		var mu sync.Mutex
-		bad := map[string]bool{}
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			mu.Lock()
-			lost := req.Method == "PUT" && bad[req.URL.Query().Get("upload_id")]
-			mu.Unlock()
-			if lost {
-				if req.Body != nil {
-					_ = req.Body.Close()
-				}
-				return &http.Response{
-					StatusCode: 410, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
-					Body: io.NopCloser(strings.NewReader(`{"error":{"code":410,"message":"gone","errors":[{"reason":"gone"}]}}`)),
-				}, nil
-			}
-			resp, err := next.RoundTrip(req)
-			if err == nil && req.Method == "POST" && strings.HasSuffix(req.URL.Query().Get("name"), "/0001") {
-				at, err := resp.Location()
-				if err != nil {
-					return nil, err
-				}
-				mu.Lock()
-				bad[at.Query().Get("upload_id")] = true
-				mu.Unlock()
-			}
-			return resp, err
-		})}
-		path := w.file(content)
-		res, err := w.uploader(byParts, func(o *upload.Options) { o.Parallel = composed(2, 2*q) }).File(w.t.Context(), path, spec)
-		if !errors.Is(err, session.ErrSessionLost) || !res.Resumable {
-			w.t.Fatalf("%+v, %v\n%s", res, err, w.trace())
-		}
-		w.http = &http.Client{Transport: next}
-		res, err = w.uploader(byParts).File(w.t.Context(), path, spec)
-		if err != nil || res.ResumedFrom == 0 || res.ResumedFrom+res.BytesSent != partsLarge {
-			t.Errorf("%+v, %v", res, err)
-		}
-		w.wantOnlyObject(content)
-	})
 }

@@ -36,9 +36,9 @@ arm64)
 	goos=linux goarch=arm64 runner=qemu-aarch64-static exe=
 	data=$top/data
 	path() { echo "$data/$1"; }
-	# They start the test binary as a second program, which qemu cannot without
+	# It starts the test binary as a second program, which qemu cannot without
 	# binfmt_misc.
-	skip='TestLockOfAnotherProcess|TestLockStress'
+	skip='TestLockOfAnotherProcess'
 	overlay=
 	;;
 windows)

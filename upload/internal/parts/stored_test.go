@@ -144,6 +144,24 @@ func TestOneListIsNotBelieved(t *testing.T) {
 	}
 }
 
+// TestRefusedDataGetsAnotherSession checks that a part whose data the service refuses in two processes at the same offset is sent in
+// another session.
+func TestRefusedDataGetsAnotherSession(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+		u := w.begin(byCompose)
+		w.fault(faults.OpPut, 2, 2, status(400))
+		if _, err := u.Send(w.Context()); !errors.Is(err, session.ErrProtocol) || u.Journal.Finished() != 1 {
+			w.Errorf("%v, %d parts", err, u.Journal.Finished())
+		}
+		u = w.next(u)
+		w.succeed(u)
+		if got, want := w.requests(), "query put!400 query start put finalize start finalize compose delete delete delete"; got != want {
+			w.Errorf("the requests of the next process are\n%s, want\n%s", got, want)
+		}
+	})
+}
+
 // TestListHasPages checks that the list of the parts is read to its end.
 func TestListHasPages(t *testing.T) {
 	t.Parallel()

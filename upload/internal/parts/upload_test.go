@@ -127,6 +127,7 @@ func TestFailureKeepsWhatIsStored(t *testing.T) {
 		{step: "send", way: byCompose, op: faults.OpPut, from: 2, do: down, err: session.ErrRetriesExhausted, done: 1},
 		{step: "send", way: byCompose, op: faults.OpFinalize, from: 2, do: down, err: session.ErrRetriesExhausted, done: 1, kept: q},
 		{step: "send", way: byCompose, op: faults.OpFinalize, from: 2, do: status(403), err: session.ErrPermission, done: 1, kept: q},
+		{step: "send", way: byCompose, op: faults.OpPut, from: 2, do: faults.Action{Effect: faults.EffectNotFound}, err: session.ErrSessionLost, done: 1},
 		{step: "resume", way: byCompose, resumed: true, op: faults.OpStart, from: 1, do: status(403), err: session.ErrPermission, done: 1},
 		{step: "join", way: byCompose, op: faults.OpCompose, from: 1, do: status(403), err: session.ErrPermission, done: 3},
 		{step: "join", way: byCompose, op: faults.OpCompose, from: 1, do: down, err: session.ErrRetriesExhausted, done: 3, joining: true},
@@ -137,7 +138,7 @@ func TestFailureKeepsWhatIsStored(t *testing.T) {
 				if test.small {
 					w.memory = 1
 				}
-				if test.do == damage {
+				if test.do == damage || test.err == session.ErrSessionLost {
 					w.tries = 9 // a part is sent three times
 				}
 				u := w.begin(test.way)
