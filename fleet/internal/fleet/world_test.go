@@ -78,10 +78,13 @@ func newWorld(t testing.TB, opts *fakegcs.Options) *world {
 	return w
 }
 
+// natsToken is the token of the server for connections over its port.
+const natsToken = "token"
+
 func (w *world) startNATS() {
 	w.t.Helper()
 	var err error
-	if w.nats, err = natsserver.Start(natsserver.Options{Dir: w.natsDir}); err != nil {
+	if w.nats, err = natsserver.Start(natsserver.Options{Dir: w.natsDir, Port: -1, Token: natsToken}); err != nil {
 		w.t.Fatal(err)
 	}
 }
