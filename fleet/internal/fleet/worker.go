@@ -91,7 +91,7 @@ type Worker struct {
 	opts      WorkerOptions
 	log       *slog.Logger
 	store     *bucketstore.Store
-	state     *stateBucket
+	ledger    *Ledger
 	health    *health
 	rateLimit *upload.RateLimit
 	requests  *upload.RequestRates
@@ -154,14 +154,15 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	if err := w.openStore(ctx, &guarded); err != nil {
 		return nil, err
 	}
-	var err error
-	if w.state, err = newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy); err != nil {
+	state, err := newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy)
+	if err != nil {
 		return nil, err
 	}
-	if err := w.checkRoots(); err != nil {
+	w.ledger = &Ledger{state}
+	if err := w.checkRoots(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.checkKey(ctx, w.state); err != nil {
+	if err := w.checkKey(ctx, state); err != nil {
 		return nil, err
 	}
 	return w, w.newUploaders(&guarded)
@@ -328,7 +329,7 @@ func (w *Worker) finished(ctx context.Context) (done bool, err error) {
 	if err != nil || info.State.Msgs > 0 {
 		return false, nil
 	}
-	err = w.q.Settled(ctx, &Ledger{w.state})
+	err = w.q.Settled(ctx, w.ledger)
 	switch {
 	case err == nil, errors.Is(err, ErrQueueLost), errors.Is(err, ErrUnknownTotal), errors.Is(err, ErrFilesFailed):
 		return true, err
