@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,6 +29,7 @@ type delivery struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	claim *claim
+	wait  atomic.Int64 // how long the task waits after it was handed over
 
 	consumer  string    // name of the consumer
 	sequence  uint64    // sequence number of the message
@@ -75,6 +77,10 @@ func (d *delivery) run(worker context.Context) {
 		return
 	}
 	defer d.w.exit(d)
+	if d.w.crowded(d) {
+		d.giveBack(log, time.Duration(d.wait.Load()))
+		return
+	}
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
 	hung := make(chan struct{})
 	stop := d.keepClaim(log, hung)
@@ -116,6 +122,7 @@ func (d *delivery) keepClaim(log *slog.Logger, hung chan<- struct{}) (stop func(
 				return
 			}
 			_ = d.msg.InProgress()
+			d.w.crowded(d)
 		}
 	}()
 	return func() { close(done) }
@@ -193,7 +200,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		return
 	case t.verdict == handedOver:
 		log.Info("task is handed over", "cause", cause)
-		d.giveBack(log, 0)
+		d.giveBack(log, time.Duration(d.wait.Load()))
 		return
 	case t.verdict == inUse:
 		log.Info("another worker has the upload")
