@@ -28,6 +28,7 @@ type delivery struct {
 	first bool // it is the first delivery of the task
 	ctx   context.Context
 	end   context.CancelCauseFunc
+	last  context.Context // of the requests after the upload
 	claim *claim
 	wait  atomic.Int64 // how long the task waits after it was handed over
 
@@ -39,9 +40,9 @@ type delivery struct {
 	execution *execution
 }
 
-// newDelivery returns a delivery of msg. ctx ends when the worker does.
-func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
-	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
+// newDelivery returns a delivery of msg. ctx ends when the worker does, and last when it must have handed over its tasks.
+func (w *Worker) newDelivery(ctx, last context.Context, msg jetstream.Msg) *delivery {
+	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject()), last: last}
 	if meta, err := msg.Metadata(); err == nil {
 		d.consumer, d.sequence, d.published = meta.Consumer, meta.Sequence.Stream, meta.Timestamp
 		d.first = meta.NumDelivered == 1 && w.q.open.Load().counts(meta)
@@ -95,6 +96,10 @@ func (d *delivery) run(worker context.Context) {
 		d.w.hung.Add(1)
 		d.execution.awaitReads(worker)
 		d.w.hung.Add(-1)
+	case <-d.last.Done():
+		log.Warn("task does not end, and goes to another worker")
+		d.claim.expire()
+		d.giveBack(log, 0)
 	}
 }
 
@@ -381,7 +386,7 @@ const fileTimeout = 50 * time.Millisecond
 
 // settling returns a context for the requests at the end of a delivery, even if it was canceled.
 func (d *delivery) settling() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(d.ctx), settleTimeout)
+	return context.WithTimeout(d.last, settleTimeout)
 }
 
 // settle calls write and then acknowledges the message. If either fails, the task is delivered
@@ -391,7 +396,7 @@ func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 	if d.task != nil {
 		limit += time.Duration(len(d.task.Files)) * fileTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), limit)
+	ctx, cancel := context.WithTimeout(d.last, limit)
 	defer cancel()
 	if err := d.w.q.repeat(ctx, func() error { return write(ctx) }); err != nil {
 		log.Warn("record cannot be written", "err", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
+	"gcsup/internal/grace"
 	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -223,6 +224,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.stop = stop
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	last, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
 	var running sync.WaitGroup
 	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeats()
@@ -235,13 +238,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	var deliveries sync.WaitGroup
 	slots := make(chan struct{}, w.opts.Jobs)
 	err := w.take(ctx, slots, func(msg jetstream.Msg) {
-		d := w.newDelivery(tasks, msg)
+		d := w.newDelivery(tasks, last, msg)
 		deliveries.Go(func() {
 			defer func() { <-slots }()
 			d.run(tasks)
 		})
 	})
 	end(errLeaving)
+	defer time.AfterFunc(handOverFor, giveUp).Stop()
 	deliveries.Wait()
 	stopBeats()
 	running.Wait()
@@ -251,6 +255,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	return err
 }
+
+// The times of the end of a worker, one after the other.
+const (
+	handOverFor = grace.Call + 3*time.Second // uploads return, their outcomes are recorded, and the other tasks returned
+	leaveFor    = time.Second                // see leave
+)
+
+// EndsWithin is how long Run takes at most after its context is done, even if NATS, the service or a file does not answer.
+const EndsWithin = handOverFor + leaveFor
 
 // idleWait is how long a request for a task waits at the server, at most. If the worker is suspended, the server may
 // send it the tasks of others, and its own, until the request ends: it must end before the tasks of the worker are
