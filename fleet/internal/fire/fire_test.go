@@ -141,7 +141,9 @@ type fire struct {
 	unhealthy []*unhealthy
 	kinds     []kind
 	events    []event
-	spoils    bool                 // some files are bad
+	spoils    bool // some files are bad
+	hostile   hostile
+	hung      []func()             // let the reads of workers return
 	wiped     bool                 // NATS was wiped after the watcher began
 	watcher   *testprocess.Process // status --wait; nil if there is none
 	story     []string
@@ -195,6 +197,10 @@ func (f *fire) fill(large int) {
 func (f *fire) run(all *totals) {
 	f.submit()
 	f.started = time.Now()
+	if slices.Contains(f.kinds, forged) {
+		f.eavesdrop()
+		f.forge()
+	}
 	if f.spoils {
 		f.spoil()
 	}
@@ -232,6 +238,7 @@ func (f *fire) burn() {
 // for that end with the right exit codes.
 func (f *fire) rest(limit time.Duration) {
 	f.t.Helper()
+	f.checkRefused()
 	if !poll(300*time.Millisecond, limit, func() bool {
 		f.supervise()
 		return f.uploaded()
@@ -240,19 +247,34 @@ func (f *fire) rest(limit time.Duration) {
 		return
 	}
 	f.tell("everything is uploaded")
+	for _, release := range f.hung {
+		release()
+	}
+	if !f.emptied() {
+		return
+	}
+	if f.replayFinished(); !f.emptied() {
+		return
+	}
+	f.checkCodes()
+	f.tell("end")
+}
+
+// emptied waits until the queue is empty.
+func (f *fire) emptied() bool {
+	f.t.Helper()
 	var tasks int
 	var err error
-	if !poll(500*time.Millisecond, 2*time.Minute, func() bool {
+	if !poll(time.Second, 2*time.Minute, func() bool {
 		f.supervise()
 		tasks, err = f.queued()
 		return err == nil && tasks == 0
 	}) {
 		f.t.Errorf("everything is uploaded, and the queue still has %d tasks (%v)", tasks, err)
-		return
+		return false
 	}
 	f.tell("the queue is empty")
-	f.checkCodes()
-	f.tell("end")
+	return true
 }
 
 // judge checks what the fleet has made.
