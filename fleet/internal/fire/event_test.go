@@ -50,10 +50,10 @@ func (f *fire) choose(calm bool) {
 	pick := func(from ...kind) { f.kinds = append(f.kinds, from[f.random.IntN(len(from))]) }
 	f.kinds = []kind{kill}
 	pick(stop, cut, lost, lost)
-	pick(outage, full, lost, kill, hang)
+	pick(outage, full, lost, kill)
 	if !calm {
 		for range 2 {
-			pick(kill, stop, cut, lost, leader, leader, wipe, restart, outage, full, hang)
+			pick(kill, stop, cut, lost, leader, leader, wipe, restart, outage, full, hang, hang, hang)
 		}
 	}
 	wiped := slices.Contains(f.kinds, wipe) // no dead letter survives it
@@ -184,7 +184,7 @@ func (f *fire) add(k kind, at time.Duration, undisturbed bool) {
 		next(0, fmt.Sprintf("service: 503 to %v", ops), func() { f.emulator.refuseWrites(ops...) })
 		next(4*time.Second+2*pause, "service: writes succeed", f.emulator.allowWrites)
 	case hang:
-		next(0, machine+"reads of large files hang", func() { f.hang(s) })
+		next(-at/2, "reads of large files hang", f.hang) // most files are still sent
 	case replay:
 		next(0, "hostile: old messages", f.replayAll)
 	case forged: // before the first worker

@@ -73,6 +73,7 @@ type totals struct {
 	slowest                       time.Duration
 	byKind                        map[kind]int
 	byDefect                      map[defect]int
+	hangs                         int
 	cured                         int             // machines with a lasting defect that were cured
 	takeovers                     []time.Duration // from a SIGKILL to the next request of another worker
 }
@@ -83,11 +84,11 @@ func (a *totals) String() string {
 		longest = slices.Max(a.takeovers)
 	}
 	return fmt.Sprintf(`%d fleets, %d events: %s
-machines with a defect: %s; cured: %d
+machines with a defect: %s; cured: %d; reads that hung: %d
 %d objects: %d lost, %d doubled, %d wrong; %d bad files reported; %d saved uploads were left
 %d bytes; received twice: %d; of these, committed before: %d, of which were under way at a cut or a stop: %d; small files twice: %d
 %d takeovers after a SIGKILL, the longest %v (%v are allowed)
-the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.cured,
+the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.cured, a.hangs,
 		a.objects, a.lost, a.doubled, a.wrong, a.bad, a.left,
 		a.bytes, a.again, a.committed, a.late, a.smallAgain,
 		len(a.takeovers), longest.Round(time.Millisecond), takeoverLimit, a.slowest.Round(time.Second), a.repeat)
@@ -143,7 +144,8 @@ type fire struct {
 	events    []event
 	spoils    bool // some files are bad
 	hostile   hostile
-	hung      []func()             // let the reads of workers return
+	hung      []func() int         // let the reads of workers return, and count them
+	hangs     int                  // reads that hung
 	wiped     bool                 // NATS was wiped after the watcher began
 	watcher   *testprocess.Process // status --wait; nil if there is none
 	story     []string
@@ -248,7 +250,7 @@ func (f *fire) rest(limit time.Duration) {
 	}
 	f.tell("everything is uploaded")
 	for _, release := range f.hung {
-		release()
+		f.hangs += release()
 	}
 	if !f.emptied() {
 		return

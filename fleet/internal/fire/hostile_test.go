@@ -179,9 +179,10 @@ func (f *fire) replayFinished() {
 	f.tell(fmt.Sprintf("hostile: %d finished tasks again", len(again)))
 }
 
-// hang blocks the next read of each large file by the worker of a machine, until all files are uploaded.
-func (f *fire) hang(s *slot) {
+// hang blocks the next read of each large file by a worker that sends, until all files are uploaded.
+func (f *fire) hang() {
 	f.t.Helper()
+	s := f.busiest()
 	paths, err := filepath.Glob(filepath.Join(f.tree(), "large", "*"))
 	if err != nil {
 		f.t.Fatal(err)
@@ -193,5 +194,6 @@ func (f *fire) hang(s *slot) {
 		f.tell(fmt.Sprintf("reads cannot be blocked: %v", err))
 		return
 	}
+	f.tell(fmt.Sprintf("it is machine %d", s.number))
 	f.hung = append(f.hung, release)
 }

@@ -17,16 +17,20 @@ import (
 
 // blockReads blocks the first read of each file by a process in the kernel, as a server of NFS does that has died. Its later
 // reads return, like those of what is in memory, and so do those of other processes. It needs root. The reads continue
-// after release, or at the end of the test.
-func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) (release func(), err error) {
+// after release, which returns how many were blocked, or at the end of the test.
+func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) (release func() int, err error) {
 	t.Helper()
 	fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	events := os.NewFile(uintptr(fd), "fanotify")
-	release = func() { _ = events.Close() }
-	t.Cleanup(release)
+	var count atomic.Int64
+	release = func() int {
+		_ = events.Close()
+		return int(count.Load())
+	}
+	t.Cleanup(func() { release() })
 	for _, path := range paths {
 		if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_ACCESS_PERM, unix.AT_FDCWD, path); err != nil {
 			return nil, err
@@ -51,6 +55,7 @@ func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) (release func(
 				var info unix.Stat_t
 				if reader == pid.Load() && unix.Fstat(int(file), &info) == nil && !hung[info.Ino] {
 					blocked, hung[info.Ino] = append(blocked, int(file)), true
+					count.Add(1)
 					continue
 				}
 				answer := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, uint32(file)), unix.FAN_ALLOW)
