@@ -37,11 +37,16 @@ func TestFullDisk(t *testing.T) {
 	w.await("two workers", func(s *fleet.Status) bool { return len(s.Workers) == 2 })
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	w.await("some done", func(s *fleet.Status) bool { return s.Done.Files > 0 })
+	at, err := readAddress(w.dir)
+	noErr(t, err)
 	free := smalldisk.Fill(t, w.dir)
 	submit := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
 	noErr(t, submit.Start())
 	if code := up.WaitFor(time.Minute); code != exit.IO || strings.Count(up.Output(), natsserver.ErrDiskFull.Error()) != 1 {
 		t.Errorf("exit code %d: %s", code, up.Output())
+	}
+	if strings.Contains(up.Output(), at.Token) {
+		t.Errorf("the output has the token: %s", up.Output())
 	}
 	_ = submit.Wait()
 	free()

@@ -279,7 +279,7 @@ func runWorker(ctx context.Context, self string, args []string, std stdio) (code
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = std.err
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 30 * time.Second
+	cmd.WaitDelay = fleet.EndsWithin + 4*time.Second // then it is killed
 	endWithParent(cmd)
 	err = cmd.Run()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok || err == nil {

@@ -42,6 +42,7 @@ func (f *fire) check(all *totals) {
 			all.cured++
 		}
 	}
+	all.hangs += f.hangs
 	f.checkObjects(all)
 	requests := map[string][]fakegcs.Request{}
 	for _, r := range f.emulator.requests() {

@@ -40,6 +40,15 @@ const (
 
 func (n *node) addr() string { return n.host + ":" + clientPort }
 
+// urls returns the URLs of the servers for a client.
+func (c *cluster) urls() string {
+	var urls []string
+	for _, n := range c.nodes {
+		urls = append(urls, "nats://"+n.addr())
+	}
+	return strings.Join(urls, ",")
+}
+
 // strangerLogin is the login of a user of NATS that may do nothing. Clients without a login may do
 // everything.
 const strangerLogin = "stranger:x"

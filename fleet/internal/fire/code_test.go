@@ -13,8 +13,9 @@ import (
 type status struct {
 	Tasks   int
 	Workers []struct {
-		PID    int
-		Active []struct {
+		PID       int
+		RateLimit int64 `json:"limit_per_s"`
+		Active    []struct {
 			Destination string
 			Files       int
 		}

@@ -25,6 +25,9 @@ const (
 	full    kind = "full disk"
 	restart kind = "emulator killed and restarted"
 	outage  kind = "writes answered with 503"
+	hang    kind = "reads that hang"
+	forged  kind = "forged tasks"
+	replay  kind = "old messages published again"
 )
 
 const cutLength = 12 * time.Second
@@ -50,10 +53,14 @@ func (f *fire) choose(calm bool) {
 	pick(outage, full, lost, kill)
 	if !calm {
 		for range 2 {
-			pick(kill, stop, cut, lost, leader, leader, wipe, restart, outage, full)
+			pick(kill, stop, cut, lost, leader, leader, wipe, restart, outage, full, hang, hang, hang)
 		}
 	}
-	f.spoils = f.random.IntN(2) == 0 && !slices.Contains(f.kinds, wipe)
+	wiped := slices.Contains(f.kinds, wipe) // no dead letter survives it
+	f.spoils = f.random.IntN(2) == 0 && !wiped
+	if f.random.IntN(2) == 0 && !wiped {
+		f.kinds = append(f.kinds, forged, replay)
+	}
 }
 
 // plan decides when the events happen, and adds unhealthy machines.
@@ -176,6 +183,11 @@ func (f *fire) add(k kind, at time.Duration, undisturbed bool) {
 		}
 		next(0, fmt.Sprintf("service: 503 to %v", ops), func() { f.emulator.refuseWrites(ops...) })
 		next(4*time.Second+2*pause, "service: writes succeed", f.emulator.allowWrites)
+	case hang:
+		next(-at/2, "reads of large files hang", f.hang) // most files are still sent
+	case replay:
+		next(0, "hostile: old messages", f.replayAll)
+	case forged: // before the first worker
 	}
 }
 

@@ -73,6 +73,7 @@ type totals struct {
 	slowest                       time.Duration
 	byKind                        map[kind]int
 	byDefect                      map[defect]int
+	hangs                         int
 	cured                         int             // machines with a lasting defect that were cured
 	takeovers                     []time.Duration // from a SIGKILL to the next request of another worker
 }
@@ -83,11 +84,11 @@ func (a *totals) String() string {
 		longest = slices.Max(a.takeovers)
 	}
 	return fmt.Sprintf(`%d fleets, %d events: %s
-machines with a defect: %s; cured: %d
+machines with a defect: %s; cured: %d; reads that hung: %d
 %d objects: %d lost, %d doubled, %d wrong; %d bad files reported; %d saved uploads were left
 %d bytes; received twice: %d; of these, committed before: %d, of which were under way at a cut or a stop: %d; small files twice: %d
 %d takeovers after a SIGKILL, the longest %v (%v are allowed)
-the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.cured,
+the slowest fleet took %v; tested once more, alone: %v`, a.fleets, a.events, counts(a.byKind), counts(a.byDefect), a.cured, a.hangs,
 		a.objects, a.lost, a.doubled, a.wrong, a.bad, a.left,
 		a.bytes, a.again, a.committed, a.late, a.smallAgain,
 		len(a.takeovers), longest.Round(time.Millisecond), takeoverLimit, a.slowest.Round(time.Second), a.repeat)
@@ -141,7 +142,10 @@ type fire struct {
 	unhealthy []*unhealthy
 	kinds     []kind
 	events    []event
-	spoils    bool                 // some files are bad
+	spoils    bool // some files are bad
+	hostile   hostile
+	hung      []func() int         // let the reads of workers return, and count them
+	hangs     int                  // reads that hung
 	wiped     bool                 // NATS was wiped after the watcher began
 	watcher   *testprocess.Process // status --wait; nil if there is none
 	story     []string
@@ -195,6 +199,10 @@ func (f *fire) fill(large int) {
 func (f *fire) run(all *totals) {
 	f.submit()
 	f.started = time.Now()
+	if slices.Contains(f.kinds, forged) {
+		f.eavesdrop()
+		f.forge()
+	}
 	if f.spoils {
 		f.spoil()
 	}
@@ -232,6 +240,7 @@ func (f *fire) burn() {
 // for that end with the right exit codes.
 func (f *fire) rest(limit time.Duration) {
 	f.t.Helper()
+	f.checkRefused()
 	if !poll(300*time.Millisecond, limit, func() bool {
 		f.supervise()
 		return f.uploaded()
@@ -240,19 +249,34 @@ func (f *fire) rest(limit time.Duration) {
 		return
 	}
 	f.tell("everything is uploaded")
+	for _, release := range f.hung {
+		f.hangs += release()
+	}
+	if !f.emptied() {
+		return
+	}
+	if f.replayFinished(); !f.emptied() {
+		return
+	}
+	f.checkCodes()
+	f.tell("end")
+}
+
+// emptied waits until the queue is empty.
+func (f *fire) emptied() bool {
+	f.t.Helper()
 	var tasks int
 	var err error
-	if !poll(500*time.Millisecond, 2*time.Minute, func() bool {
+	if !poll(time.Second, 2*time.Minute, func() bool {
 		f.supervise()
 		tasks, err = f.queued()
 		return err == nil && tasks == 0
 	}) {
 		f.t.Errorf("everything is uploaded, and the queue still has %d tasks (%v)", tasks, err)
-		return
+		return false
 	}
 	f.tell("the queue is empty")
-	f.checkCodes()
-	f.tell("end")
+	return true
 }
 
 // judge checks what the fleet has made.

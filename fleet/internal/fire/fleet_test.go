@@ -265,11 +265,7 @@ func (f *fleet) queueFlags() []string {
 	if f.cluster == nil {
 		return []string{"--fleet-dir", f.fleetDir}
 	}
-	var urls []string
-	for _, n := range f.cluster.nodes {
-		urls = append(urls, "nats://"+n.addr())
-	}
-	return []string{"--nats", strings.Join(urls, ",")}
+	return []string{"--nats", f.cluster.urls()}
 }
 
 // command starts a command of gcsup-fleet on a machine that sees the tree.
@@ -285,12 +281,18 @@ func (f *fleet) limits() []string {
 	return []string{"--root", f.mount(), "--root", f.shared(), "--bucket", "data"}
 }
 
-// submit submits the tree. It is tried again while the servers elect a leader.
+// submit submits the tree.
 func (f *fleet) submit() {
+	f.t.Helper()
+	f.insist("submit", "-r", f.mount()+"/tree/.", "gs://data/", "--ack-wait", ackWait.String(), "--state", stateURL)
+}
+
+// insist runs a command of gcsup-fleet to its end. It is tried again while the servers elect a leader.
+func (f *fleet) insist(args ...string) {
 	f.t.Helper()
 	var err error
 	if !poll(100*time.Millisecond, time.Minute, func() bool {
-		_, err = result(f.command("submit", "-r", f.mount()+"/tree/.", "gs://data/", "--ack-wait", ackWait.String(), "--state", stateURL))
+		_, err = result(f.command(args...))
 		return err == nil
 	}) {
 		f.t.Fatal(err)

@@ -16,19 +16,24 @@ import (
 )
 
 // blockReads blocks the first read of each file by a process in the kernel, as a server of NFS does that has died. Its later
-// reads return, like those of what is in memory, and so do those of other processes. It needs root, and stops at the end of
-// the test.
-func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) {
+// reads return, like those of what is in memory, and so do those of other processes. It needs root. The reads continue
+// after release, which returns how many were blocked, or at the end of the test.
+func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) (release func() int, err error) {
 	t.Helper()
 	fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC|unix.FAN_NONBLOCK, unix.O_RDONLY)
 	if err != nil {
-		t.Skipf("reads cannot be blocked: %v", err)
+		return nil, err
 	}
 	events := os.NewFile(uintptr(fd), "fanotify")
-	t.Cleanup(func() { _ = events.Close() }) // the reads then continue
+	var count atomic.Int64
+	release = func() int {
+		_ = events.Close()
+		return int(count.Load())
+	}
+	t.Cleanup(func() { release() })
 	for _, path := range paths {
 		if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_ACCESS_PERM, unix.AT_FDCWD, path); err != nil {
-			t.Skipf("reads cannot be blocked: %v", err)
+			return nil, err
 		}
 	}
 	go func() {
@@ -50,6 +55,7 @@ func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) {
 				var info unix.Stat_t
 				if reader == pid.Load() && unix.Fstat(int(file), &info) == nil && !hung[info.Ino] {
 					blocked, hung[info.Ino] = append(blocked, int(file)), true
+					count.Add(1)
 					continue
 				}
 				answer := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, uint32(file)), unix.FAN_ALLOW)
@@ -58,6 +64,7 @@ func blockReads(t *testing.T, pid *atomic.Int64, paths ...string) {
 			}
 		}
 	}()
+	return release, nil
 }
 
 // TestHungRead blocks a read of each of some files of a worker. The worker gives up these tasks, and not the others, and
@@ -74,7 +81,9 @@ func TestHungRead(t *testing.T) {
 	f.addWorkers(2, func() int { return 0 })
 	first, second := f.slots[0], f.slots[1]
 	var hung atomic.Int64 // its PID
-	blockReads(t, &hung, filepath.Join(f.tree(), "large"), filepath.Join(f.tree(), "small/hung"))
+	if _, err := blockReads(t, &hung, filepath.Join(f.tree(), "large"), filepath.Join(f.tree(), "small/hung")); err != nil {
+		t.Skipf("reads cannot be blocked: %v", err)
+	}
 	f.begin(first)
 	hung.Store(int64(first.worker.PID())) // long before the worker has a task
 	if !poll(200*time.Millisecond, time.Minute, func() bool { return strings.Count(first.worker.Stderr(), "task begins") >= 3 }) {

@@ -236,7 +236,7 @@ func (w *Worker) limitRate(share float64) {
 
 // leave deletes the keys of this worker, so that the others need not wait until they expire.
 func (w *Worker) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveFor)
 	defer cancel()
 	kv := w.q.open.Load().workers
 	_ = kv.Purge(ctx, detailPrefix+w.opts.Name)

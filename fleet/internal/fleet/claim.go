@@ -161,11 +161,20 @@ type Outage struct {
 	Reason string    `json:"reason"` // the status or the error of the last one
 	Since  time.Time `json:"since"`  // by the clock of the worker
 
+	last   time.Time // when a request failed last
 	logged bool
+}
+
+// at reports whether there is an outage at a time. If no request has failed for long, none is made any more.
+func (o *Outage) at(now time.Time) bool {
+	return now.Sub(o.Since) >= outageAfter && now.Sub(o.last) < outageForgotten
 }
 
 // outageAfter is the time after which requests that fail are an outage. Shorter ones are common.
 const outageAfter = 20 * time.Second
+
+// outageForgotten is longer than the wait before each retry.
+const outageForgotten = 2 * time.Minute
 
 func (h *health) answered(k requestKind) {
 	h.mu.Lock()
@@ -191,7 +200,7 @@ func (h *health) failed(k requestKind, bucket, reason string) {
 		o = &Outage{Bucket: bucket, Since: time.Now()}
 		h.outages[k] = o
 	}
-	o.Reason = shortReason(reason)
+	o.Reason, o.last = shortReason(reason), time.Now()
 	if lasts := time.Since(o.Since); lasts >= outageAfter && !o.logged {
 		o.logged = true
 		h.log.Error("the service fails; uploads wait", "bucket", bucket, "err", o.Reason, "since", o.Since.UTC(), "for", lasts.Round(time.Second), "requests", k)
@@ -203,12 +212,21 @@ func (h *health) current(now time.Time) (all []Outage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.outages {
-		if now.Sub(o.Since) >= outageAfter {
+		if o.at(now) {
 			all = append(all, *o)
 		}
 	}
 	slices.SortFunc(all, func(a, b Outage) int { return a.Since.Compare(b.Since) })
 	return all
+}
+
+// failing returns how long requests to each bucket have failed, of those with an outage.
+func (h *health) failing(now time.Time) map[string]time.Duration {
+	buckets := map[string]time.Duration{}
+	for _, o := range h.current(now) {
+		buckets[o.Bucket] = max(buckets[o.Bucket], now.Sub(o.Since))
+	}
+	return buckets
 }
 
 // answeredSince reports whether the service answered a request of a kind since a time.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,7 +28,9 @@ type delivery struct {
 	first bool // it is the first delivery of the task
 	ctx   context.Context
 	end   context.CancelCauseFunc
+	last  context.Context // of the requests after the upload
 	claim *claim
+	wait  atomic.Int64 // how long the task waits after it was handed over
 
 	consumer  string    // name of the consumer
 	sequence  uint64    // sequence number of the message
@@ -37,9 +40,9 @@ type delivery struct {
 	execution *execution
 }
 
-// newDelivery returns a delivery of msg. ctx ends when the worker does.
-func (w *Worker) newDelivery(ctx context.Context, msg jetstream.Msg) *delivery {
-	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject())}
+// newDelivery returns a delivery of msg. ctx ends when the worker does, and last when it must have handed over its tasks.
+func (w *Worker) newDelivery(ctx, last context.Context, msg jetstream.Msg) *delivery {
+	d := &delivery{w: w, msg: msg, id: idOf(msg.Subject()), last: last}
 	if meta, err := msg.Metadata(); err == nil {
 		d.consumer, d.sequence, d.published = meta.Consumer, meta.Sequence.Stream, meta.Timestamp
 		d.first = meta.NumDelivered == 1 && w.q.open.Load().counts(meta)
@@ -75,6 +78,10 @@ func (d *delivery) run(worker context.Context) {
 		return
 	}
 	defer d.w.exit(d)
+	if d.w.crowded(d) {
+		d.giveBack(log, time.Duration(d.wait.Load()))
+		return
+	}
 	log.Info("task begins", "files", len(d.task.Files), "bytes", d.task.Bytes(), "first", d.first)
 	hung := make(chan struct{})
 	stop := d.keepClaim(log, hung)
@@ -89,6 +96,10 @@ func (d *delivery) run(worker context.Context) {
 		d.w.hung.Add(1)
 		d.execution.awaitReads(worker)
 		d.w.hung.Add(-1)
+	case <-d.last.Done():
+		log.Warn("task does not end, and goes to another worker")
+		d.claim.expire()
+		d.giveBack(log, 0)
 	}
 }
 
@@ -116,6 +127,7 @@ func (d *delivery) keepClaim(log *slog.Logger, hung chan<- struct{}) (stop func(
 				return
 			}
 			_ = d.msg.InProgress()
+			d.w.crowded(d)
 		}
 	}()
 	return func() { close(done) }
@@ -193,7 +205,7 @@ func (d *delivery) conclude(log *slog.Logger, outcomes []outcome) {
 		return
 	case t.verdict == handedOver:
 		log.Info("task is handed over", "cause", cause)
-		d.giveBack(log, 0)
+		d.giveBack(log, time.Duration(d.wait.Load()))
 		return
 	case t.verdict == inUse:
 		log.Info("another worker has the upload")
@@ -374,7 +386,7 @@ const fileTimeout = 50 * time.Millisecond
 
 // settling returns a context for the requests at the end of a delivery, even if it was canceled.
 func (d *delivery) settling() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(d.ctx), settleTimeout)
+	return context.WithTimeout(d.last, settleTimeout)
 }
 
 // settle calls write and then acknowledges the message. If either fails, the task is delivered
@@ -384,7 +396,7 @@ func (d *delivery) settle(log *slog.Logger, write func(context.Context) error) {
 	if d.task != nil {
 		limit += time.Duration(len(d.task.Files)) * fileTimeout
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), limit)
+	ctx, cancel := context.WithTimeout(d.last, limit)
 	defer cancel()
 	if err := d.w.q.repeat(ctx, func() error { return write(ctx) }); err != nil {
 		log.Warn("record cannot be written", "err", err)

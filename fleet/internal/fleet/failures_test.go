@@ -143,9 +143,7 @@ func put(t *testing.T, w *world, name string, data []byte) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for i := range 200 {
-		w.write(fmt.Sprintf("%03d", i), 2<<20, uint64(i))
-	}
+	w.fill("a", 50)
 	q := w.queue()
 	w.submit(q)
 	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
@@ -186,6 +184,40 @@ func TestOutageOfWrites(t *testing.T) {
 	<-v.done
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters after an outage of writes: %v", got)
+	}
+	w.check()
+}
+
+// TestOutageOfBucket makes a bucket fail whose files keep all places of a worker, and which it tries for long. The files of
+// another bucket are uploaded meanwhile.
+func TestOutageOfBucket(t *testing.T) {
+	t.Parallel()
+	const other = "other-bucket"
+	w := newWorld(t, nil)
+	for i := range 4 {
+		w.write(fmt.Sprint(i), 2<<20, uint64(i))
+	}
+	q := w.queue()
+	w.submit(q)
+	s := w.submission("tree/")
+	s.Listing.Bucket = other
+	must(fleet.Submit(t.Context(), q, s))
+	noErr(t, w.gcs.AddFaults(faults.Fault{Match: faults.Match{Bucket: bucket}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
+	v := w.start("a", func(o *fleet.WorkerOptions) {
+		o.Jobs, o.Upload.RetryFor, o.Upload.Policy.Maximum = 2, time.Hour, 200*time.Millisecond
+	})
+	w.await("uploaded", func() bool {
+		for i := range 4 {
+			if _, ok := w.gcs.Object(other, fmt.Sprintf("tree/%d", i)); !ok {
+				return false
+			}
+		}
+		return true
+	})
+	w.gcs.ClearFaults()
+	<-v.done
+	if got := w.letters(q); len(got) != 0 {
+		t.Errorf("dead letters after an outage: %v", got)
 	}
 	w.check()
 }

@@ -21,14 +21,14 @@ const keyText = "gcsup-fleet key 1\n"
 // other worker can read those that it saves. The error wraps ErrStateKey.
 func (w *Worker) checkKey(ctx context.Context, b *stateBucket) error {
 	for {
-		content, err := b.read(ctx, keyObject)
+		content, _, err := b.read(ctx, keyObject)
 		if err == nil {
 			return w.compareKey(b.url(keyObject), content)
 		}
 		if !errors.Is(err, errNoObject) {
 			return err
 		}
-		if err = b.create(ctx, keyObject, w.sealKeyText()); !errors.Is(err, errExists) {
+		if err = b.write(ctx, keyObject, w.sealKeyText(), new(int64)); !errors.Is(err, errGeneration) {
 			return err
 		}
 	}

@@ -23,11 +23,11 @@ var ErrRoot = errors.New("the files of this worker are not there")
 
 // checkRoots resolves the links of the roots. It returns an error that wraps ErrRoot unless each root is a directory with
 // files.
-func (w *Worker) checkRoots() error {
+func (w *Worker) checkRoots(ctx context.Context) error {
 	resolved := make([]string, len(w.opts.Roots))
 	for i, root := range w.opts.Roots {
 		var err error
-		if resolved[i], err = resolve(root, min(w.q.AckWait(), rootTimeout)); err != nil {
+		if resolved[i], err = resolve(ctx, root, min(w.q.AckWait(), rootTimeout)); err != nil {
 			return fmt.Errorf("%w: --root %s: %v", ErrRoot, root, err)
 		}
 	}
@@ -40,7 +40,7 @@ const rootTimeout = 30 * time.Second
 
 // resolve returns the path of a root without links. It fails if the root has no files, or does not answer for limit, as on a
 // server that has died.
-func resolve(root string, limit time.Duration) (string, error) {
+func resolve(ctx context.Context, root string, limit time.Duration) (string, error) {
 	type answer struct {
 		path string
 		err  error
@@ -61,6 +61,8 @@ func resolve(root string, limit time.Duration) (string, error) {
 	select {
 	case a := <-answers:
 		return a.path, a.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	case <-time.After(limit):
 		return "", fmt.Errorf("it has not answered for %v", limit)
 	}
@@ -114,9 +116,9 @@ func (w *Worker) ownFailure(ctx context.Context, failures []outcome) error {
 	if !check {
 		return nil
 	}
-	err := w.checkRoots()
+	err := w.checkRoots(ctx)
 	if err == nil {
-		err = w.checkKey(ctx, w.state)
+		err = w.checkKey(ctx, w.ledger.state)
 	}
 	if errors.Is(err, session.ErrRetriesExhausted) || ctx.Err() != nil {
 		return nil

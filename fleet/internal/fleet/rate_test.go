@@ -32,7 +32,7 @@ func TestFleetRate(t *testing.T) {
 		}
 		_ = q.SetDrain(t.Context(), false)
 	}()
-	took := w.measure(4, nil)
+	took := w.measure(4)
 	t.Logf("16.5 MiB took %v with a limit of 4 MiB/s", took)
 	if took < 3*time.Second {
 		t.Errorf("16.5 MiB took %v with a limit of 4 MiB/s for the fleet", took)

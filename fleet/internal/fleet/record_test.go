@@ -54,7 +54,7 @@ func taker(t *testing.T, q *Queue, task *Task) func() *delivery {
 		t.Helper()
 		msg, err := q.next(t.Context(), time.Minute)
 		noError(t, err)
-		d := w.newDelivery(t.Context(), msg)
+		d := w.newDelivery(t.Context(), t.Context(), msg)
 		d.task, d.execution = task, &execution{}
 		return d
 	}

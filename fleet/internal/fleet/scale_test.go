@@ -64,38 +64,17 @@ func (g *gathering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.RoundTripper.RoundTrip(req)
 }
 
-// BenchmarkWorkers compares one worker with four, each of which has the same rate
-// limit. The limit is low, so that the processors do not limit the rate.
-func BenchmarkWorkers(b *testing.B) {
-	w := newWorld(b, nil)
-	limited := func(o *fleet.WorkerOptions) { o.Rate, o.Jobs = 2<<20, 2 }
-	q := w.queue()
-	var one, four time.Duration
-	for i := 0; b.Loop(); i++ {
-		w.fill(fmt.Sprintf("one-%d", i), 6)
-		w.submit(q)
-		one += w.measure(1, limited)
-		w.fill(fmt.Sprintf("four-%d", i), 24)
-		w.submit(q)
-		four += w.measure(4, limited)
-	}
-	w.check()
-	b.ReportMetric(4*one.Seconds()/four.Seconds(), "times-as-fast")
-}
-
-// measure runs workers until the queue is empty, and returns the time from the first
-// object to the last.
-func (w *world) measure(workers int, change func(*fleet.WorkerOptions)) time.Duration {
-	began := time.Now()
+// measure runs workers until the queue is empty, and returns the time from the first object to the last.
+func (w *world) measure(workers int) time.Duration {
 	var running sync.WaitGroup
 	for i := range workers {
-		worker := w.worker(w.queue(), fmt.Sprintf("w%d", i), change)
+		worker := w.worker(w.queue(), fmt.Sprintf("w%d", i), nil)
 		running.Go(func() { w.run(w.t.Context(), worker) })
 	}
 	running.Wait()
 	var first, last time.Time
 	for _, r := range w.gcs.Requests() {
-		if r.Bucket != bucket || r.Received == 0 || r.Time.Before(began) {
+		if r.Bucket != bucket || r.Received == 0 {
 			continue
 		}
 		if first.IsZero() || r.Time.Before(first) {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"gcsup/fakegcs"
@@ -117,5 +119,47 @@ func TestUntilEmptyInterrupted(t *testing.T) {
 	}
 	if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
 		t.Errorf("after the fleet was canceled: %v", err)
+	}
+}
+
+// before is a transport that calls f once, before the first request for which is returns true.
+type before struct {
+	base http.RoundTripper
+	is   func(*http.Request) bool
+	once sync.Once
+	f    func()
+}
+
+func (b *before) RoundTrip(req *http.Request) (*http.Response, error) {
+	if b.is(req) {
+		b.once.Do(b.f)
+	}
+	return b.base.RoundTrip(req)
+}
+
+// TestUntilEmptySubmitMeanwhile submits the tree again, with one more file, at the moment when a worker finds all files
+// finished, and loses the queue. The worker does not end with success.
+func TestUntilEmptySubmitMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, is := range map[string]func(*http.Request) bool{
+		"read": func(req *http.Request) bool { return req.URL.Query().Get("prefix") == "uploads/submissions/default/" },
+		"written": func(req *http.Request) bool {
+			return req.Method == http.MethodPost && strings.Contains(req.URL.Path, "/b/"+stateBucket+"/")
+		},
+	} {
+		w := newWorld(t, nil)
+		w.write("a", 1000, 1)
+		q := w.queue()
+		w.submitTo(q, "tree/")
+		w.worker(q, "creates the key", nil)
+		hc := *w.gcs.Client()
+		hc.Transport = &before{base: hc.Transport, is: is, f: func() {
+			w.write("b", 1000, 2)
+			w.submitTo(q, "tree/")
+			w.wipe()
+		}}
+		if err := w.workerOf(q, &hc, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
+			t.Errorf("a submit before the records are %s: %v, want ErrQueueLost", name, err)
+		}
 	}
 }

@@ -35,8 +35,8 @@ func newStateBucket(hc *http.Client, endpoint, bucket, prefix string, policy bac
 }
 
 var (
-	errNoObject = errors.New("the object does not exist")
-	errExists   = errors.New("the object exists")
+	errNoObject   = errors.New("the object does not exist")
+	errGeneration = errors.New("the object has another generation")
 )
 
 // stateTimeout bounds one request.
@@ -51,34 +51,26 @@ func (b *stateBucket) spec(name string) session.Spec {
 	return session.Spec{Bucket: b.bucket, Object: b.prefix + name, ContentType: "application/octet-stream", CacheControl: "no-store"}
 }
 
-// read returns the content of an object. The error wraps errNoObject if it does not exist.
-func (b *stateBucket) read(ctx context.Context, name string) (content []byte, err error) {
+// read returns the content of an object and its generation. The error wraps errNoObject if it does not exist.
+func (b *stateBucket) read(ctx context.Context, name string) (content []byte, generation int64, err error) {
 	err = b.repeat(ctx, name, func(ctx context.Context) session.Reply {
 		// The refusal of a download does not show whether it is from the service.
 		r := b.client.Stat(ctx, b.spec(name))
 		if r.Status != http.StatusOK || r.Object == nil {
 			return r
 		}
-		content, r = bucket.Read(ctx, b.client, b.spec(name), r.Object.Generation)
+		generation = r.Object.Generation
+		content, r = bucket.Read(ctx, b.client, b.spec(name), generation)
 		return r
 	})
-	return content, err
+	return content, generation, err
 }
 
-// create makes an object. The error wraps errExists if there is one.
-func (b *stateBucket) create(ctx context.Context, name string, content []byte) error {
-	spec := b.spec(name)
-	spec.IfGenerationMatch = new(int64)
-	return b.insert(ctx, name, spec, content)
-}
-
-// write makes or replaces an object.
-func (b *stateBucket) write(ctx context.Context, name string, content []byte) error {
-	return b.insert(ctx, name, b.spec(name), content)
-}
-
-func (b *stateBucket) insert(ctx context.Context, name string, spec session.Spec, content []byte) error {
-	crc := checksum.Update(0, content)
+// write makes or replaces an object. If generation is not nil, the error wraps errGeneration unless the object has that
+// generation, where 0 means that there is none.
+func (b *stateBucket) write(ctx context.Context, name string, content []byte, generation *int64) error {
+	spec, crc := b.spec(name), checksum.Update(0, content)
+	spec.IfGenerationMatch = generation
 	return b.repeat(ctx, name, func(ctx context.Context) session.Reply {
 		var body io.Reader = bytes.NewReader(content)
 		return b.client.Insert(ctx, spec, int64(len(content)), crc, body)
@@ -126,7 +118,7 @@ func (b *stateBucket) repeat(ctx context.Context, name string, exchange func(con
 		case r.Status == http.StatusNotFound && r.FromService:
 			return fmt.Errorf("%s: %w (%w)", b.url(name), errNoObject, session.ErrNotFound)
 		case r.Status == http.StatusPreconditionFailed:
-			return fmt.Errorf("%s: %w", b.url(name), errExists)
+			return fmt.Errorf("%s: %w", b.url(name), errGeneration)
 		case !r.Retryable():
 			return fmt.Errorf("%s: %w", b.url(name), failed)
 		}

@@ -64,35 +64,55 @@ func NewLedger(hc *http.Client, endpoint, stateBucket, statePrefix string) (*Led
 // dir returns the beginning of the names of the records of a fleet.
 func (l *Ledger) dir(fleet string) string { return "submissions/" + fleet + "/" }
 
-// put writes the record of a submission.
-func (l *Ledger) put(ctx context.Context, fleet, id string, r submissionRecord) error {
+// ledgerRecord is a record and its generation in the state bucket.
+type ledgerRecord struct {
+	submissionRecord
+	generation int64
+}
+
+// put writes the record of a submission, see stateBucket.write.
+func (l *Ledger) put(ctx context.Context, fleet, id string, r submissionRecord, generation *int64) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return l.state.write(ctx, l.dir(fleet)+id+".json", data)
+	return l.state.write(ctx, l.dir(fleet)+id+".json", data, generation)
 }
 
-// all returns the records of a fleet, by ID.
-func (l *Ledger) all(ctx context.Context, fleet string) (map[string]submissionRecord, error) {
+// get reads a record. The error wraps errNoObject if it does not exist.
+func (l *Ledger) get(ctx context.Context, fleet, id string) (r ledgerRecord, err error) {
+	name := l.dir(fleet) + id + ".json"
+	data, generation, err := l.state.read(ctx, name)
+	if err != nil {
+		return r, err
+	}
+	r.generation = generation
+	if err := json.Unmarshal(data, &r.submissionRecord); err != nil {
+		return r, fmt.Errorf("%s: %w", l.state.url(name), err)
+	}
+	return r, nil
+}
+
+// all returns the records of a fleet, by ID. A nil Ledger has none.
+func (l *Ledger) all(ctx context.Context, fleet string) (map[string]ledgerRecord, error) {
+	records := map[string]ledgerRecord{}
+	if l == nil {
+		return records, nil
+	}
 	names, err := l.state.list(ctx, l.dir(fleet))
 	if err != nil {
 		return nil, err
 	}
-	records := map[string]submissionRecord{}
 	for _, name := range names {
-		data, err := l.state.read(ctx, name)
+		id := strings.TrimSuffix(strings.TrimPrefix(name, l.dir(fleet)), ".json")
+		r, err := l.get(ctx, fleet, id)
 		if errors.Is(err, errNoObject) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		var r submissionRecord
-		if err := json.Unmarshal(data, &r); err != nil {
-			return nil, fmt.Errorf("%s: %w", l.state.url(name), err)
-		}
-		records[strings.TrimSuffix(strings.TrimPrefix(name, l.dir(fleet)), ".json")] = r
+		records[id] = r
 	}
 	return records, nil
 }
@@ -103,17 +123,14 @@ func (l *Ledger) all(ctx context.Context, fleet string) (map[string]submissionRe
 func (s *submitter) replacesObjects(ctx context.Context, r submissionRecord, earlier *submissionRecord) (bool, error) {
 	ended := earlier != nil && earlier.Complete && earlier.Queue.Equal(r.Queue)
 	if earlier == nil {
-		earlier = &submissionRecord{}
+		var l ledgerRecord
 		if s.Ledger != nil {
-			data, err := s.Ledger.state.read(ctx, s.Ledger.dir(s.q.opts.Fleet)+s.id()+".json")
-			if err == nil {
-				err = json.Unmarshal(data, earlier)
-			}
-			if err != nil && !errors.Is(err, errNoObject) {
+			var err error
+			if l, err = s.Ledger.get(ctx, s.q.opts.Fleet, s.id()); err != nil && !errors.Is(err, errNoObject) {
 				return false, recordErr(err)
 			}
 		}
-		ended = earlier.Done
+		earlier, ended = &l.submissionRecord, l.Done
 	}
 	return earlier.Settings != "" && earlier.Settings != r.Settings || earlier.Replaces && !ended, nil
 }
@@ -183,7 +200,7 @@ func (s *submitter) recordInLedger(ctx context.Context, r submissionRecord) erro
 	if s.Ledger == nil {
 		return nil
 	}
-	return recordErr(s.Ledger.put(ctx, s.q.opts.Fleet, s.id(), r))
+	return recordErr(s.Ledger.put(ctx, s.q.opts.Fleet, s.id(), r, nil))
 }
 
 func recordErr(err error) error {
@@ -199,6 +216,11 @@ func recordErr(err error) error {
 // canceled is settled. ledger may be nil: submissions before the queue was lost are then not known.
 func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 	created, err := q.created(ctx)
+	if err != nil {
+		return err
+	}
+	// A submit writes to the Ledger before it adds tasks. What is read now is done if the queue is empty later.
+	ledgered, err := ledger.all(ctx, q.opts.Fleet)
 	if err != nil {
 		return err
 	}
@@ -238,10 +260,8 @@ func (q *Queue) Settled(ctx context.Context, ledger *Ledger) error {
 		return err
 	}
 	canceled := set.Canceled.Count > 0
-	if ledger != nil {
-		if err := q.settleLedger(ctx, ledger, created, known, canceled); err != nil {
-			return err
-		}
+	if err := q.settleLedger(ctx, ledger, ledgered, created, known, canceled); err != nil {
+		return err
 	}
 	if len(known) == 0 && !canceled {
 		return fmt.Errorf("the queue is new, and empty: %w", ErrUnknownTotal)
@@ -266,13 +286,9 @@ func complete(submissions map[string]submissionRecord) error {
 	return nil
 }
 
-// settleLedger returns an error if the Ledger has a submission whose files are not all finished. It marks
-// the others as done. known are the submissions in the queue.
-func (q *Queue) settleLedger(ctx context.Context, ledger *Ledger, created time.Time, known map[string]submissionRecord, canceled bool) error {
-	all, err := ledger.all(ctx, q.opts.Fleet)
-	if err != nil {
-		return err
-	}
+// settleLedger returns an error if all, the records of the Ledger, has a submission whose files are not all finished. It
+// marks the others as done. known are the submissions in the queue.
+func (q *Queue) settleLedger(ctx context.Context, ledger *Ledger, all map[string]ledgerRecord, created time.Time, known map[string]submissionRecord, canceled bool) error {
 	for id, s := range all {
 		if s.Done {
 			continue
@@ -285,7 +301,11 @@ func (q *Queue) settleLedger(ctx context.Context, ledger *Ledger, created time.T
 			return fmt.Errorf("the submission to %s has not ended: %w", s.Destination, ErrUnknownTotal)
 		}
 		s.Done = true
-		if err := ledger.put(ctx, q.opts.Fleet, id, s); err != nil {
+		err := ledger.put(ctx, q.opts.Fleet, id, s.submissionRecord, &s.generation)
+		if errors.Is(err, errGeneration) { // by another submit, or another worker
+			return fmt.Errorf("the record of the submission to %s has changed: %w", s.Destination, ErrNotEmpty)
+		}
+		if err != nil {
 			return err
 		}
 	}

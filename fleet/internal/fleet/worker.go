@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/backoff"
+	"gcsup/internal/grace"
 	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -91,7 +92,7 @@ type Worker struct {
 	opts      WorkerOptions
 	log       *slog.Logger
 	store     *bucketstore.Store
-	state     *stateBucket
+	ledger    *Ledger
 	health    *health
 	rateLimit *upload.RateLimit
 	requests  *upload.RequestRates
@@ -154,14 +155,15 @@ func NewWorker(ctx context.Context, q *Queue, hc *http.Client, opts WorkerOption
 	if err := w.openStore(ctx, &guarded); err != nil {
 		return nil, err
 	}
-	var err error
-	if w.state, err = newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy); err != nil {
+	state, err := newStateBucket(&guarded, opts.Upload.Endpoint, opts.StateBucket, opts.StatePrefix, opts.Upload.Policy)
+	if err != nil {
 		return nil, err
 	}
-	if err := w.checkRoots(); err != nil {
+	w.ledger = &Ledger{state}
+	if err := w.checkRoots(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.checkKey(ctx, w.state); err != nil {
+	if err := w.checkKey(ctx, state); err != nil {
 		return nil, err
 	}
 	return w, w.newUploaders(&guarded)
@@ -222,6 +224,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.stop = stop
 	tasks, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	last, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
 	var running sync.WaitGroup
 	beats, stopBeats := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeats()
@@ -234,13 +238,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	var deliveries sync.WaitGroup
 	slots := make(chan struct{}, w.opts.Jobs)
 	err := w.take(ctx, slots, func(msg jetstream.Msg) {
-		d := w.newDelivery(tasks, msg)
+		d := w.newDelivery(tasks, last, msg)
 		deliveries.Go(func() {
 			defer func() { <-slots }()
 			d.run(tasks)
 		})
 	})
 	end(errLeaving)
+	defer time.AfterFunc(handOverFor, giveUp).Stop()
 	deliveries.Wait()
 	stopBeats()
 	running.Wait()
@@ -250,6 +255,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	return err
 }
+
+// The times of the end of a worker, one after the other.
+const (
+	handOverFor = grace.Call + 3*time.Second // uploads return, their outcomes are recorded, and the other tasks returned
+	leaveFor    = time.Second                // see leave
+)
+
+// EndsWithin is how long Run takes at most after its context is done, even if NATS, the service or a file does not answer.
+const EndsWithin = handOverFor + leaveFor
 
 // idleWait is how long a request for a task waits at the server, at most. If the worker is suspended, the server may
 // send it the tasks of others, and its own, until the request ends: it must end before the tasks of the worker are
@@ -328,7 +342,7 @@ func (w *Worker) finished(ctx context.Context) (done bool, err error) {
 	if err != nil || info.State.Msgs > 0 {
 		return false, nil
 	}
-	err = w.q.Settled(ctx, &Ledger{w.state})
+	err = w.q.Settled(ctx, w.ledger)
 	switch {
 	case err == nil, errors.Is(err, ErrQueueLost), errors.Is(err, ErrUnknownTotal), errors.Is(err, ErrFilesFailed):
 		return true, err

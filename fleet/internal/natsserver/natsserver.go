@@ -127,15 +127,6 @@ func (s *Server) Connect() (*nats.Conn, error) {
 // that failed. The error wraps [ErrDiskFull].
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Memory returns the bytes of memory and disk that JetStream reports as used.
-func (s *Server) Memory() (memory, disk uint64) {
-	j, err := s.server.Jsz(nil)
-	if err != nil {
-		return 0, 0
-	}
-	return j.Memory, j.Store
-}
-
 // Close stops the server and waits until it has ended. The queue stays in its
 // directory.
 func (s *Server) Close() {
