@@ -33,8 +33,10 @@ func StreamWindow(n, share int64) bool {
 func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream {
 	d.Journal = &saved.Journal{} // the saved upload has no parts
 	d.Journal.Begin(chunk.Identity{}, chosen)
-	base, memory := chosen.Size, d.Memory
-	content.Divide(multipart.MinPart, func(offset int64) int64 { return streamPart(base, offset, memory.Share()) })
+	base, budget := chosen.Size, d.Memory.Budget()
+	content.Divide(multipart.MinPart, func(offset int64) (want, must int64) {
+		return streamPart(base, offset, budget), streamPart(0, offset, budget)
+	})
 	f := &dividedFile{Division: d, size: -1}
 	return &Stream{&Upload{dividedFile: f, joiner: &multipartUpload{file: f}}, content}
 }

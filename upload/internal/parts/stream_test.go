@@ -209,13 +209,13 @@ func TestStreamParts(t *testing.T) {
 	t.Parallel()
 	share := int64(112 * mib) // of the default
 	for _, o := range []Options{{Connections: 2, Min: DefaultMin}, {Connections: 8, Min: DefaultMin}, {Connections: 256, Min: DefaultMin}} {
-		if limit := o.StreamLimit(share); limit < 1<<39 || limit > share*multipart.MaxParts {
+		if limit := o.StreamLimit(share, share); limit < 1<<39 || limit > share*multipart.MaxParts {
 			t.Errorf("%+v: %d bytes", o, limit)
 		}
-		if limit := o.StreamLimit(0); limit < 1<<39 {
+		if limit := o.StreamLimit(0, 0); limit < 1<<39 {
 			t.Errorf("%+v: %d bytes without a limit of the memory", o, limit)
 		}
-		if limit := o.StreamLimit(3 * multipart.MinPart); limit < multipart.MinPart*multipart.MaxParts {
+		if limit := o.StreamLimit(3*multipart.MinPart, 3*multipart.MinPart); limit < multipart.MinPart*multipart.MaxParts {
 			t.Errorf("%+v: %d bytes in little memory", o, limit)
 		}
 		if base := o.streamBase(share); base < multipart.MinPart || base > DefaultMin || o.Connections > 2 && base != multipart.MinPart {
