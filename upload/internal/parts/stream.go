@@ -64,7 +64,7 @@ func (s *Stream) makeObject(ctx context.Context) (*session.Object, error) {
 		return nil, err
 	}
 	object, err := s.joiner.join(ctx)
-	if errors.Is(err, errUploadGone) {
+	if errors.Is(err, errUploadGone) && s.common().Joining {
 		// A request whose reply was lost may have completed it.
 		if made, failed := s.Settle(ctx); made != nil || failed != nil {
 			return made, failed
