@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/grace"
+	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
@@ -33,6 +35,24 @@ const (
 	// removeEarlier bounds the removal of what earlier streams left.
 	removeEarlier = 10 * time.Second
 )
+
+// ofPartedStream reports whether a saved upload is that of a stream in parts.
+func ofPartedStream(doc *state.Upload) bool {
+	return doc.Parts != nil && doc.Parts.Over && doc.Parts.Size == 0
+}
+
+// notPartedStream returns an error if the saved upload with an ID is that of a stream in parts, whose process may run.
+func (u *Uploader) notPartedStream(ctx context.Context, id string) error {
+	if strings.HasPrefix(id, streamID) && saved.Exists(ctx, u.opts.Store, id) {
+		return errOnlyRemovable(id)
+	}
+	return nil
+}
+
+// errOnlyRemovable is the reason why a stream in parts can neither be paused nor resumed.
+func errOnlyRemovable(id string) error {
+	return fmt.Errorf("%w: upload %s is a stream in parts, which can only be removed, because no other process has its bytes", session.ErrInvalid, id)
+}
 
 // undivided returns why a stream is sent over one connection, as far as that is known before it is read. It has no
 // reason if the caller did not ask for parts.
@@ -69,7 +89,7 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedS
 		c.reportUndivided("stream", parts.Reasons{"its memory is too small for parts"})
 		return nil, nil
 	}
-	limit := c.u.opts.Parallel.options().StreamLimit(share)
+	limit := c.u.opts.Parallel.options().StreamLimit(share, c.u.memory.Budget())
 	if size := c.expect.Size; size != nil && *size > limit {
 		why := fmt.Sprintf("it has %d bytes, and its parts would hold %d with this memory", *size, limit)
 		c.reportUndivided("stream", parts.Reasons{why})
@@ -113,7 +133,6 @@ func startStream(ctx context.Context, c *call) (chosen *state.Parts, why parts.R
 		c.closeJournal()
 		return nil, plan.Why, err
 	}
-	c.removeEarlierStreams(ctx, draft.ID)
 	return plan.Parts, nil, nil
 }
 
@@ -122,40 +141,63 @@ func unsavable(err error) parts.Reasons {
 	return parts.Reasons{"the upload cannot be saved, so that its parts could not be removed after a crash: " + err.Error()}
 }
 
-// removeEarlierStreams removes what streams in parts left at the service because their processes were killed. In a store
-// with leases it removes nothing: a process whose lease has expired may live, and go on when its network does.
-func (c *call) removeEarlierStreams(ctx context.Context, own string) {
+// removeEarlierStreams begins to remove what streams in parts left at the service because their processes were killed.
+// In a store with leases it removes nothing: a process whose lease has expired may live, and go on when its network does.
+// wait must be called when the upload has ended. The rest is left to the next stream.
+func (c *call) removeEarlierStreams(ctx context.Context) (wait func()) {
 	if _, leases := c.u.opts.Store.(state.Leaser); leases {
-		return
+		return func() {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeEarlier)
-	defer cancel()
-	ids, err := c.u.opts.Store.List(ctx)
-	if err != nil {
-		return // the next stream tries again
-	}
-	for _, id := range ids {
-		if !strings.HasPrefix(id, streamID) || id == own {
-			continue
-		}
-		err := inspect(ctx, c.u, id, c.u.newBudget(), func(s *savedCall, lease state.Lease) error {
-			if s.doc.Parts == nil || !s.doc.Parts.Over || s.usable() != nil {
-				return nil
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ids, _ := c.u.opts.Store.List(ctx)
+		for _, id := range ids {
+			if strings.HasPrefix(id, streamID) {
+				c.removeEarlierStream(ctx, id)
 			}
-			if err := s.removeParts(ctx); err != nil {
+		}
+	}()
+	return func() {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		case <-time.After(grace.Requests):
+		}
+		cancel()
+		<-done
+	}
+}
+
+// removeEarlierStream removes what a stream left, unless its process runs. If the service refuses that, only Prune and
+// Cancel try again.
+func (c *call) removeEarlierStream(ctx context.Context, id string) {
+	err := inspect(ctx, c.u, id, c.u.newBudget(), func(s *savedCall, lease state.Lease) error {
+		if !ofPartedStream(s.doc) || s.usable() != nil {
+			return nil
+		}
+		if left := s.removeParts(ctx); left != nil {
+			if failed, ok := errors.AsType[*session.Error](left); !ok || !engine.Refusal(failed) {
+				return nil // the next stream tries again
+			}
+			retired, err := saved.Retire(ctx, c.u.opts.Store, s.doc)
+			if err != nil {
 				return err
 			}
-			return saved.Delete(ctx, lease)
-		})
-		if err != nil && !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) {
-			c.warn(fmt.Errorf("what an earlier stream left is not removed: %w", err))
+			c.warn(fmt.Errorf("what an earlier stream left: %w (saved as %s, to be removed)", left, retired))
 		}
+		return saved.Delete(ctx, lease)
+	})
+	if err != nil && !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) && ctx.Err() == nil {
+		c.warn(fmt.Errorf("what an earlier stream left: %w", err))
 	}
 }
 
 // send makes the object, or removes the parts.
 func (s *partedStream) send(ctx context.Context) error {
 	defer s.closeJournal()
+	defer s.removeEarlierStreams(ctx)()
 	object, err := s.parts.Send(ctx)
 	if err == nil {
 		s.reportUnverified(s.parts.Unverified)
@@ -164,6 +206,9 @@ func (s *partedStream) send(ctx context.Context) error {
 	err = endedBy(ctx, err, &saved.Journal{})
 	s.reportFailure(err) // before the removal, which a Write need not wait for
 	s.reportParts(s.parts.Upload, object)
+	if s.endOf(ofStream, err).canceled {
+		return err // Cancel removes the parts and the saved upload
+	}
 	clean := s.parts.Finish
 	if err != nil {
 		clean = s.parts.Abandon

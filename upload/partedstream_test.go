@@ -339,6 +339,108 @@ func TestStreamInPartsKilled(t *testing.T) {
 	}
 }
 
+// TestStreamInPartsStopped checks that a stream cannot be paused, or get another source, and goes on, and that Cancel ends
+// it and removes what it stored.
+func TestStreamInPartsStopped(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, slowly, func(w *world) {
+		stored := make(chan struct{})
+		var once sync.Once
+		up := w.uploader(streamParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.PartDone {
+					once.Do(func() { close(stored) })
+				}
+			}
+		})
+		ended := make(chan called, 1)
+		go func() {
+			res, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), spec)
+			ended <- called{res, err}
+		}()
+		<-stored
+		ids, err := w.store.List(w.t.Context())
+		if err != nil || len(ids) != 1 {
+			t.Fatal(ids, err)
+		}
+		if err := up.Pause(w.t.Context(), ids[0]); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Pause: %v", err)
+		}
+		if _, err := up.TakeOver(w.t.Context(), ids[0], w.file(data(q))); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("TakeOver: %v", err)
+		}
+		doc, err := w.store.Load(w.t.Context(), ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.Import(w.t.Context(), doc, w.file(nil)); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Import: %v", err)
+		}
+		if w.multipartUploads() != 1 || len(ended) > 0 {
+			t.Error("the stream was stopped")
+		}
+		if err := up.Cancel(w.t.Context(), ids[0]); err != nil {
+			t.Errorf("Cancel: %v", err)
+		}
+		if got := <-ended; !errors.Is(got.err, session.ErrCanceled) || got.res.Resumable {
+			t.Errorf("%+v", got)
+		}
+		w.wantNoObject("obj")
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+}
+
+// TestStreamInPartsLeftovers checks that a stream does not wait for the removal of what earlier ones left, and that one
+// that the service refuses is reported once.
+func TestStreamInPartsLeftovers(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partedLarge)
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
+		w.killStream(spec)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
+		for range 2 {
+			if _, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+				t.Fatal(err)
+			}
+			if n := w.saw(upload.Warning); n != 1 {
+				t.Errorf("%d warnings", n)
+			}
+			w.wantSaved(1)
+		}
+		w.srv.ClearFaults()
+		for p, err := range w.uploader().Prune(w.t.Context(), nil) {
+			if err != nil || !p.Deleted || !strings.HasPrefix(p.ID, "removed-") {
+				t.Errorf("%+v, %v", p, err)
+			}
+		}
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
+		w.killStream(spec)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
+		began := time.Now()
+		if _, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the stream took %v", took)
+		}
+		if w.saw(upload.Warning) != 0 {
+			t.Error("a warning, although the next stream tries again")
+		}
+		w.wantSaved(1)
+		if _, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+}
+
 // TestStreamsInPartsAtOnce checks that streams to one object and to others run at a time, and that none removes the
 // parts of another one.
 func TestStreamsInPartsAtOnce(t *testing.T) {

@@ -80,7 +80,7 @@ func TestStreamPartsKilled(t *testing.T) {
 			}
 		}
 		now := saved()
-		if now > 1 { // each stream in parts removes what the one before left, before its first part
+		if now > 1 { // each stream in parts removes what the ones before left, while it sends its own
 			t.Logf("%d are left", now)
 		}
 		left, most = left+min(now, 1), max(most, now)
