@@ -64,10 +64,8 @@ func (c *call) undivided() (divisible bool, why parts.Reasons) {
 	if c.u.opts.Store == nil {
 		return false, parts.Reasons{"there is no store, so that its parts could not be removed after a crash"}
 	}
-	if why := streamPlanner(c).StreamRefused(); why != "" {
-		return false, parts.Reasons{why}
-	}
-	return true, nil
+	why = streamPlanner(c, "").StreamRefused()
+	return len(why) == 0, why
 }
 
 // divideStream returns the upload of a stream in parts, or nil if it is sent over one connection. The
@@ -76,7 +74,6 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedS
 	first, cancel := context.WithTimeout(ctx, firstWindow)
 	defer cancel()
 	n, whole, err := stream.First(first)
-	share := c.u.memory.Share()
 	switch {
 	case err != nil && first.Err() != nil && ctx.Err() == nil:
 		c.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", firstWindow)})
@@ -85,55 +82,54 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedS
 		return nil, engine.SourceFailed(ctx, err)
 	case whole:
 		return nil, nil
-	case !parts.StreamWindow(n, share):
+	case !parts.StreamWindow(n, c.u.memory.Share()):
 		c.reportUndivided("stream", parts.Reasons{"its memory is too small for parts"})
 		return nil, nil
 	}
-	limit := c.u.opts.Parallel.options().StreamLimit(share, c.u.memory.Budget())
-	if size := c.expect.Size; size != nil && *size > limit {
-		why := fmt.Sprintf("it has %d bytes, and its parts would hold %d with this memory", *size, limit)
-		c.reportUndivided("stream", parts.Reasons{why})
-		return nil, nil
-	}
-	chosen, why, err := startStream(c.storeContext(ctx), c)
-	if err != nil || chosen == nil {
-		c.reportUndivided("stream", why)
+	plan, err := startStream(c.storeContext(ctx), c)
+	if err != nil || plan.Parts == nil {
+		c.reportUndivided("stream", plan.Why)
 		return nil, err
 	}
 	c.uplink.Permit = nil // a lost lease does no harm: no other process can continue the stream
-	p := parts.NewStream(division(c, nil), chosen, stream)
-	c.showParts(p.Upload)
+	p := parts.NewStream(division(c, nil), plan.Parts, stream)
+	c.showParts(p)
+	if plan.Way == parts.Multipart && len(plan.Why) > 0 {
+		limit := c.u.opts.Parallel.options().StreamLimit(c.u.memory.Share(), c.u.memory.Budget())
+		c.events.post(Event{Kind: Warning, Cause: fmt.Sprintf(
+			"the stream fails if it has more than %d bytes, which its parts hold with this memory: %v", limit, plan.Why)})
+	}
 	return &partedStream{c, p}, nil
 }
 
-// streamPlanner returns the planner of a stream.
-func streamPlanner(c *call) *parts.Planner {
+// streamPlanner returns the planner of a stream with an ID.
+func streamPlanner(c *call, id string) *parts.Planner {
 	way := c.u.opts.Parallel.Join
 	return &parts.Planner{
-		Division: division(c, nil), Multipart: way != ByCompose, Compose: way == ByEither, Buckets: c.u.buckets, Size: -1,
+		Division: division(c, nil), Multipart: way != ByCompose, Compose: way == ByEither, Buckets: c.u.buckets, Size: -1, ID: id,
 	}
 }
 
-// startStream starts the multipart upload of a stream, and saves it to be removed. Without parts, it returns
-// why the stream has none.
-func startStream(ctx context.Context, c *call) (chosen *state.Parts, why parts.Reasons, err error) {
+// startStream starts the multipart upload of a stream, and saves it to be removed. The plan has no parts if the stream is
+// sent over one connection.
+func startStream(ctx context.Context, c *call) (parts.Plan, error) {
 	draft := state.Upload{ID: streamID + strings.ToLower(rand.Text()), SourceIdentity: "-"}
 	if _, _, err := c.openJournal(ctx, draft, nil); err != nil {
-		return nil, unsavable(err), nil
+		return parts.Plan{Why: unsavable(err)}, nil
 	}
-	plan, err := streamPlanner(c).PlanStream(ctx)
+	planner := streamPlanner(c, draft.ID)
+	plan, err := planner.PlanStream(ctx)
 	if err == nil && plan.Parts != nil {
-		c.journal.BeginRemoval(plan.Parts.Upload)
+		c.journal.BeginRemoval(plan.Parts)
 		if failed := c.journal.Persist(ctx); failed != nil {
-			parts.AbortUnsaved(ctx, c.uplink, c.wire(), plan.Parts.Upload)
+			planner.AbortStream(ctx, plan.Parts)
 			plan = parts.Plan{Why: unsavable(failed)}
 		}
 	}
 	if err != nil || plan.Parts == nil {
 		c.closeJournal()
-		return nil, plan.Why, err
 	}
-	return plan.Parts, nil, nil
+	return plan, err
 }
 
 // unsavable is the reason for one connection if the store fails.
@@ -198,14 +194,15 @@ func (c *call) removeEarlierStream(ctx context.Context, id string) {
 func (s *partedStream) send(ctx context.Context) error {
 	defer s.closeJournal()
 	defer s.removeEarlierStreams(ctx)()
-	object, err := s.parts.Send(ctx)
+	defer s.parts.Close()
+	object, err := s.parts.Send(s.storeContext(ctx))
 	if err == nil {
 		s.reportUnverified(s.parts.Unverified)
 		s.events.committed()
 	}
 	err = endedBy(ctx, err, &saved.Journal{})
 	s.reportFailure(err) // before the removal, which a Write need not wait for
-	s.reportParts(s.parts.Upload, object)
+	s.reportParts(s.parts, s.parts.Used, object)
 	if s.endOf(ofStream, err).canceled {
 		return err // Cancel removes the parts and the saved upload
 	}

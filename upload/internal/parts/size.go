@@ -1,6 +1,8 @@
 package parts
 
 import (
+	"cmp"
+
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
@@ -57,6 +59,7 @@ type Options struct {
 	Min         int64 // size of a part in bytes
 	Auto        bool  // Link chooses the number of connections
 	MinFile     int64 // Auto: smaller files, in bytes, are sent over one connection
+	MaxParts    int   // of a multipart upload of a stream; 0 is [multipart.MaxParts]
 }
 
 // risky reports whether a part of a multipart upload for each connection would be more than may be at risk
@@ -122,7 +125,7 @@ func (o Options) streamBase(share int64) int64 {
 // beginning; 0 means no limit.
 func (o Options) StreamLimit(share, budget int64) (n int64) {
 	base := o.streamBase(share)
-	for range multipart.MaxParts {
+	for range cmp.Or(o.MaxParts, multipart.MaxParts) {
 		n += streamPart(base, n, budget)
 	}
 	return n
