@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,7 +30,8 @@ type partedStream struct {
 const streamID = "stream-"
 
 const (
-	// firstWindow is how long the first window of a stream may take.
+	// firstWindow is how long the first window of a stream may take if the caller gives a number of connections. With
+	// Parts.Auto, it may take as long as one connection needs at lowLimit: one connection then suffices for the source.
 	firstWindow = 10 * time.Second
 
 	// removeEarlier bounds the removal of what earlier streams left.
@@ -57,26 +59,37 @@ func errOnlyRemovable(id string) error {
 // undivided returns why a stream is sent over one connection, as far as that is known before it is read. It has no
 // reason if the caller did not ask for parts.
 func (c *call) undivided() (divisible bool, why parts.Reasons) {
-	p := c.u.opts.Parallel
-	if p == nil || p.Auto {
+	o := &c.u.opts
+	switch {
+	case o.Parallel == nil:
 		return false, nil
-	}
-	if c.u.opts.Store == nil {
+	case o.Store == nil:
 		return false, parts.Reasons{"there is no store, so that its parts could not be removed after a crash"}
+	case o.Parallel.Auto && o.ChunkSize > 0:
+		return false, parts.Reasons{"its requests have a maximum size"}
 	}
 	why = streamPlanner(c, "").StreamRefused()
 	return len(why) == 0, why
 }
 
+// patience returns how long the first window of a stream may take.
+func (o *Options) patience() time.Duration {
+	if !o.Parallel.Auto {
+		return firstWindow
+	}
+	return time.Duration(cmp.Or(int64(o.Window), lowLimit)) * time.Second / lowLimit
+}
+
 // divideStream returns the upload of a stream in parts, or nil if it is sent over one connection. The
 // stream reads nothing after its first window until then.
 func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedStream, error) {
-	first, cancel := context.WithTimeout(ctx, firstWindow)
+	patience := c.u.opts.patience()
+	first, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n, whole, err := stream.First(first)
 	switch {
 	case err != nil && first.Err() != nil && ctx.Err() == nil:
-		c.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", firstWindow)})
+		c.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)})
 		return nil, nil
 	case err != nil:
 		return nil, engine.SourceFailed(ctx, err)

@@ -85,9 +85,11 @@ func TestStreamInParts(t *testing.T) {
 					t.Errorf("requests\n%swant\n%s", got, short)
 				}
 				parts := 1 + int((size-partedWindow+multipart.MinPart-1)/multipart.MinPart)
-				want := "parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete get"
-				if size != partedLarge {
-					want = aboutBucket + want + " compose delete"
+				want := "parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete "
+				if size == partedLarge {
+					want += "get"
+				} else {
+					want = aboutBucket + want + "compose delete"
 				}
 				if want = "get " + want; long && w.operations() != want {
 					t.Errorf("requests %s, want %s", w.operations(), want)
@@ -263,8 +265,8 @@ func TestStreamBeyond(t *testing.T) {
 		}
 		got := w.operations()
 		w.wantOnlyObject(content)
-		part := "parts-start parts-put parts-put parts-list parts-complete get "
-		if want := "get " + aboutBucket + part + part + "parts-start parts-put parts-list parts-complete get compose delete delete delete"; got != want {
+		part := "parts-start parts-put parts-put parts-list parts-complete "
+		if want := "get " + aboutBucket + part + part + "parts-start parts-put parts-list parts-complete compose delete delete delete"; got != want {
 			t.Errorf("requests %s, want %s", got, want)
 		}
 		never := spec
@@ -779,6 +781,101 @@ func TestStreamInPartsRandom(t *testing.T) {
 				})
 				if _, err := up.Reader(w.t.Context(), pieces(content), spec); err != nil {
 					t.Fatalf("seed %d: %v\n%s", seed, err, w.trace())
+				}
+				w.wantOnlyObject(content)
+			})
+		})
+	}
+}
+
+// autoStreams sends streams in parts if several connections may be faster than one.
+func autoStreams(o *upload.Options) { o.Parallel = &upload.Parts{Auto: true} }
+
+// TestStreamAuto checks that Parts.Auto adds connections for a stream, and that a short stream has the requests of one
+// connection.
+func TestStreamAuto(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(120 * mib)
+	took := func(with ...func(*upload.Options)) (took time.Duration) {
+		inBubble(t, distant(2*mib), func(w *world) {
+			began := time.Now()
+			res, err := w.uploader(with...).Reader(w.t.Context(), bytes.NewReader(content), spec)
+			if err != nil || (res.Parts != nil) != (len(with) > 0) {
+				t.Fatalf("%v, %+v", err, res.Parts)
+			}
+			took = time.Since(began)
+			w.checkAtRisk(0)
+			w.wantOnlyObject(content)
+		})
+		return took
+	}
+	one, several := took(), took(autoStreams)
+	if several*4 > one {
+		t.Errorf("%v with auto, %v with one connection", several, one)
+	}
+	for _, size := range []int64{kib, q + 1, mib, 10 * mib, 16 * mib} {
+		var traces [2]string
+		var times [2]time.Duration
+		for i, with := range [][]func(*upload.Options){nil, {autoStreams}} {
+			inBubble(t, distant(8*mib), func(w *world) {
+				began := time.Now()
+				if _, err := w.uploader(with...).Reader(w.t.Context(), pieces(content[:size]), spec); err != nil {
+					t.Fatal(err)
+				}
+				traces[i], times[i] = w.trace(), time.Since(began)
+				w.wantOnlyObject(content[:size])
+			})
+		}
+		if traces[0] != traces[1] || times[1] > times[0]+time.Millisecond {
+			t.Errorf("%d bytes: %v and %v, requests\n%swant\n%s", size, times[1], times[0], traces[1], traces[0])
+		}
+	}
+}
+
+// TestStreamAutoOverOneConnection checks when Parts.Auto sends a stream over one connection, and what it reports.
+func TestStreamAutoOverOneConnection(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for name, test := range map[string]struct {
+		with func(*upload.Options)
+		rate int64 // of the source
+		why  string
+	}{
+		"a slow source":        {nil, 12 * mib, "its source is slow"},
+		"a fast source":        {nil, 24 * mib, ""},
+		"a rate limit":         {func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(8 * mib) }, 0, "reaches the rate limit"},
+		"short requests":       {func(o *upload.Options) { o.ChunkSize = mib }, 0, "its requests have a maximum size"},
+		"a short window":       {func(o *upload.Options) { o.Window = int(mib) }, 0, "its memory is too small"},
+		"not saved":            {func(o *upload.Options) { o.Store = nil }, 0, "there is no store"},
+		"no temporary objects": {func(o *upload.Options) { o.Parallel.Join = upload.ByMultipart }, 0, "would have to be composed"},
+		"by compose":           {func(o *upload.Options) { o.Parallel.Join = upload.ByCompose }, 0, "not composed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, distant(64*mib), func(w *world) {
+				with := []func(*upload.Options){autoStreams}
+				if test.with != nil {
+					with = append(with, test.with)
+				}
+				r, in := io.Pipe()
+				content := data(24 * mib)
+				go func() {
+					for rest := content; len(rest) > 0; rest = rest[q:] {
+						if test.rate > 0 {
+							time.Sleep(time.Duration(q) * time.Second / time.Duration(test.rate))
+						}
+						_, _ = in.Write(rest[:q])
+					}
+					_ = in.Close()
+				}()
+				res, err := w.uploader(with...).Reader(w.t.Context(), r, spec)
+				if err != nil || (res.Parts != nil) != (test.why == "") {
+					t.Errorf("%v, %+v", err, res.Parts)
+				}
+				why := strings.Join(w.undivided(), "\n")
+				if (why == "") != (test.why == "") || !strings.Contains(why, test.why) || w.saw(upload.Warning) != 0 {
+					t.Errorf("reported %q, want %q", why, test.why)
 				}
 				w.wantOnlyObject(content)
 			})

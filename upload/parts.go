@@ -12,13 +12,14 @@ import (
 // Parts sends large files in parts, each over a connection of its own. A file that cannot be sent in
 // parts is sent over one connection, and an event has the reason: [Warning], or [Undivided] with Auto.
 //
-// Without Auto, a stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer
-// than its first window ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in
-// memory until the service has them. They use at most its share of [Options].Memory. The multipart uploads make
-// temporary objects, of about 0.5 TiB with the default memory, which are composed. Where ByCompose is not possible,
-// or temporary objects cost more than requests, there is one multipart upload to the object. A longer stream
-// then fails with [session.ErrInvalid], and a [Warning] at the beginning says so. Each stream has Connections of its
-// own, as far as its memory permits.
+// A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
+// ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the service
+// has them. They use at most its share of [Options].Memory. The multipart uploads make temporary objects, of about
+// 0.5 TiB with the default memory, which are composed. Where ByCompose is not possible, or temporary objects cost
+// more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the object: a
+// longer stream fails with [session.ErrInvalid], and a [Warning] at the beginning says so. If the first window takes
+// more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over one connection. Auto begins with
+// one connection and does not measure its rate; with [Options].ChunkSize, it sends streams over one connection.
 type Parts struct {
 	// Connections is how many connections send a file, 2 to 256. It is a maximum: they begin as parts
 	// are committed. Each file of a batch has its own. With Auto, it bounds the number of all files of

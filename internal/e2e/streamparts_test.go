@@ -36,7 +36,11 @@ func TestStreamPartsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c = runWith(t, environment(), in, append([]string{"cp", "-", "gs://demo/" + name, "--parallel", fmt.Sprint(2 + random.IntN(6))}, state...)...)
+		args := append([]string{"cp", "-", "gs://demo/" + name}, state...)
+		if !random.oneIn(3) { // otherwise auto
+			args = append(args, "--parallel", fmt.Sprint(2+random.IntN(6)))
+		}
+		c = runWith(t, environment(), in, args...)
 		in.Close()
 		go func() {
 			defer out.Close()

@@ -136,8 +136,8 @@ func (m *multipartUpload) join(ctx context.Context) (*session.Object, error) {
 		},
 	}
 	o, err := by.hold(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || m.temporary && o.HasCRC32C && o.Generation != 0 {
+		return o, err
 	}
 	return m.describe(ctx, o), nil
 }
