@@ -141,13 +141,12 @@ func TestStreamBeyond(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
-		bucket := fakegcs.Bucket{Name: "own"}
-		if rnd.IntN(3) == 0 {
-			bucket.SoftDelete = time.Hour
-		}
 		inBubble(t, fakegcs.Options{NoMD5: rnd.IntN(2) == 0}, func(w *world) {
 			w.content, w.tries = random(2*multipart.MinPart+1+rnd.Int64N(5*multipart.MinPart)), 4
 			w.options.Connections, w.options.MaxParts = 1+rnd.IntN(4), 1+rnd.IntN(3)
+			if rnd.IntN(3) == 0 { // the compose deletes the temporary objects
+				w.ask("PATCH", "/storage/v1/b/bkt", `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`)
+			}
 			s, end := w.streamIn(Compose, iotest.HalfReader(bytes.NewReader(w.content)))
 			for range rnd.IntN(5) {
 				op := []faults.Op{faults.OpPartsPut, faults.OpPartsStart, faults.OpPartsList, faults.OpPartsComplete, faults.OpCompose}[rnd.IntN(5)]
