@@ -66,6 +66,13 @@ func AutoPartsFrom(connections int, minFile, minPart int64) *Parts {
 	return &Parts{Auto: true, Connections: connections, MinPart: minPart, minFile: minFile}
 }
 
+// AtMost returns a copy of p with another maximum number of parts of a multipart upload of a stream.
+func (p *Parts) AtMost(parts int) *Parts {
+	other := *p
+	other.maxParts = parts
+	return &other
+}
+
 // Tuned returns a copy of u with a limiter of small files, unless it is nil, and with the memory of a
 // batch, unless it is 0.
 func Tuned(u *Uploader, small *backoff.Limiter, memory int64) *Uploader {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"gcsup/internal/grace"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
@@ -28,20 +30,27 @@ func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
 	return &partedFile{c, p}
 }
 
+// partSums has the sums over the parts of a file or of a stream.
+type partSums interface {
+	Position() (size, sent, arrived, committed int64)
+	Progress() (count, done, sending int)
+	Sums() (resumed int64, retries int, waited time.Duration)
+}
+
 // showParts makes the events of the call show the progress of its parts.
-func (c *call) showParts(p *parts.Upload) {
+func (c *call) showParts(p partSums) {
 	c.progress.parts.Store(&partsView{p.Position, func() *PartsProgress {
 		count, done, sending := p.Progress()
 		return &PartsProgress{Count: count, Done: done, Connections: sending}
 	}})
 }
 
-// reportParts puts what the parts did into the Result. object is nil if it was not made.
-func (c *call) reportParts(p *parts.Upload, object *session.Object) {
+// reportParts puts what the parts did into the Result. u is nil if no part was sent, and object if it was not made.
+func (c *call) reportParts(p partSums, u *connections.Usage, object *session.Object) {
 	c.result.update(func(r *Result) {
 		r.Object = object
 		r.ResumedFrom, r.Retries, r.Waited = p.Sums()
-		if u := p.Used; u != nil {
+		if u != nil {
 			count, _, _ := p.Progress()
 			r.Parts = &PartsResult{Count: count, Connections: u.Connections, Rate: int64(u.Rate), RateOfOne: int64(u.Each)}
 		}
@@ -93,7 +102,7 @@ func (f *partedFile) send(ctx context.Context) error {
 		f.events.committed()
 	}
 	err = endedBy(ctx, err, f.journal)
-	f.reportParts(p, object)
+	f.reportParts(p, p.Used, object)
 	e := f.endOf(ofParts, err)
 	failed, ok := errors.AsType[*session.Error](err)
 	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again

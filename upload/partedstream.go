@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"gcsup/internal/grace"
+	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
@@ -27,94 +30,119 @@ type partedStream struct {
 const streamID = "stream-"
 
 const (
-	// firstWindow is how long the first window of a stream may take.
+	// firstWindow is how long the first window of a stream may take if the caller gives a number of connections. With
+	// Parts.Auto, it may take as long as one connection needs at lowLimit: one connection then suffices for the source.
 	firstWindow = 10 * time.Second
 
 	// removeEarlier bounds the removal of what earlier streams left.
 	removeEarlier = 10 * time.Second
 )
 
+// ofPartedStream reports whether a saved upload is that of a stream in parts.
+func ofPartedStream(doc *state.Upload) bool {
+	return doc.Parts != nil && doc.Parts.Over && doc.Parts.Size == 0
+}
+
+// notPartedStream returns an error if the saved upload with an ID is that of a stream in parts, whose process may run.
+func (u *Uploader) notPartedStream(ctx context.Context, id string) error {
+	if strings.HasPrefix(id, streamID) && saved.Exists(ctx, u.opts.Store, id) {
+		return errOnlyRemovable(id)
+	}
+	return nil
+}
+
+// errOnlyRemovable is the reason why a stream in parts can neither be paused nor resumed.
+func errOnlyRemovable(id string) error {
+	return fmt.Errorf("%w: upload %s is a stream in parts, which can only be removed, because no other process has its bytes", session.ErrInvalid, id)
+}
+
 // undivided returns why a stream is sent over one connection, as far as that is known before it is read. It has no
 // reason if the caller did not ask for parts.
 func (c *call) undivided() (divisible bool, why parts.Reasons) {
-	p := c.u.opts.Parallel
-	if p == nil || p.Auto {
+	o := &c.u.opts
+	switch {
+	case o.Parallel == nil:
 		return false, nil
-	}
-	if c.u.opts.Store == nil {
+	case o.Store == nil:
 		return false, parts.Reasons{"there is no store, so that its parts could not be removed after a crash"}
+	case o.Parallel.Auto && o.ChunkSize > 0:
+		return false, parts.Reasons{"its requests have a maximum size"}
 	}
-	if why := streamPlanner(c).StreamRefused(); why != "" {
-		return false, parts.Reasons{why}
+	why = streamPlanner(c, "").StreamRefused()
+	return len(why) == 0, why
+}
+
+// patience returns how long the first window of a stream may take.
+func (o *Options) patience() time.Duration {
+	if !o.Parallel.Auto {
+		return firstWindow
 	}
-	return true, nil
+	return time.Duration(cmp.Or(int64(o.Window), lowLimit)) * time.Second / lowLimit
 }
 
 // divideStream returns the upload of a stream in parts, or nil if it is sent over one connection. The
 // stream reads nothing after its first window until then.
 func divideStream(ctx context.Context, c *call, stream *source.Stream) (*partedStream, error) {
-	first, cancel := context.WithTimeout(ctx, firstWindow)
+	patience := c.u.opts.patience()
+	first, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n, whole, err := stream.First(first)
-	share := c.u.memory.Share()
 	switch {
 	case err != nil && first.Err() != nil && ctx.Err() == nil:
-		c.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", firstWindow)})
+		c.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)})
 		return nil, nil
 	case err != nil:
 		return nil, engine.SourceFailed(ctx, err)
 	case whole:
 		return nil, nil
-	case !parts.StreamWindow(n, share):
+	case !parts.StreamWindow(n, c.u.memory.Share()):
 		c.reportUndivided("stream", parts.Reasons{"its memory is too small for parts"})
 		return nil, nil
 	}
-	limit := c.u.opts.Parallel.options().StreamLimit(share)
-	if size := c.expect.Size; size != nil && *size > limit {
-		why := fmt.Sprintf("it has %d bytes, and its parts would hold %d with this memory", *size, limit)
-		c.reportUndivided("stream", parts.Reasons{why})
-		return nil, nil
-	}
-	chosen, why, err := startStream(c.storeContext(ctx), c)
-	if err != nil || chosen == nil {
-		c.reportUndivided("stream", why)
+	plan, err := startStream(c.storeContext(ctx), c)
+	if err != nil || plan.Parts == nil {
+		c.reportUndivided("stream", plan.Why)
 		return nil, err
 	}
 	c.uplink.Permit = nil // a lost lease does no harm: no other process can continue the stream
-	p := parts.NewStream(division(c, nil), chosen, stream)
-	c.showParts(p.Upload)
+	p := parts.NewStream(division(c, nil), plan.Parts, stream)
+	c.showParts(p)
+	if plan.Way == parts.Multipart && len(plan.Why) > 0 {
+		limit := c.u.opts.Parallel.options().StreamLimit(c.u.memory.Share(), c.u.memory.Budget())
+		c.events.post(Event{Kind: Warning, Cause: fmt.Sprintf(
+			"the stream fails if it has more than %d bytes, which its parts hold with this memory: %v", limit, plan.Why)})
+	}
 	return &partedStream{c, p}, nil
 }
 
-// streamPlanner returns the planner of a stream.
-func streamPlanner(c *call) *parts.Planner {
+// streamPlanner returns the planner of a stream with an ID.
+func streamPlanner(c *call, id string) *parts.Planner {
 	way := c.u.opts.Parallel.Join
 	return &parts.Planner{
-		Division: division(c, nil), Multipart: way != ByCompose, Compose: way == ByEither, Buckets: c.u.buckets, Size: -1,
+		Division: division(c, nil), Multipart: way != ByCompose, Compose: way == ByEither, Buckets: c.u.buckets, Size: -1, ID: id,
 	}
 }
 
-// startStream starts the multipart upload of a stream, and saves it to be removed. Without parts, it returns
-// why the stream has none.
-func startStream(ctx context.Context, c *call) (chosen *state.Parts, why parts.Reasons, err error) {
+// startStream starts the multipart upload of a stream, and saves it to be removed. The plan has no parts if the stream is
+// sent over one connection.
+func startStream(ctx context.Context, c *call) (parts.Plan, error) {
 	draft := state.Upload{ID: streamID + strings.ToLower(rand.Text()), SourceIdentity: "-"}
 	if _, _, err := c.openJournal(ctx, draft, nil); err != nil {
-		return nil, unsavable(err), nil
+		return parts.Plan{Why: unsavable(err)}, nil
 	}
-	plan, err := streamPlanner(c).PlanStream(ctx)
+	planner := streamPlanner(c, draft.ID)
+	plan, err := planner.PlanStream(ctx)
 	if err == nil && plan.Parts != nil {
-		c.journal.BeginRemoval(plan.Parts.Upload)
+		c.journal.BeginRemoval(plan.Parts)
 		if failed := c.journal.Persist(ctx); failed != nil {
-			parts.AbortUnsaved(ctx, c.uplink, c.wire(), plan.Parts.Upload)
+			planner.AbortStream(ctx, plan.Parts)
 			plan = parts.Plan{Why: unsavable(failed)}
 		}
 	}
 	if err != nil || plan.Parts == nil {
 		c.closeJournal()
-		return nil, plan.Why, err
 	}
-	c.removeEarlierStreams(ctx, draft.ID)
-	return plan.Parts, nil, nil
+	return plan, err
 }
 
 // unsavable is the reason for one connection if the store fails.
@@ -122,48 +150,75 @@ func unsavable(err error) parts.Reasons {
 	return parts.Reasons{"the upload cannot be saved, so that its parts could not be removed after a crash: " + err.Error()}
 }
 
-// removeEarlierStreams removes what streams in parts left at the service because their processes were killed. In a store
-// with leases it removes nothing: a process whose lease has expired may live, and go on when its network does.
-func (c *call) removeEarlierStreams(ctx context.Context, own string) {
+// removeEarlierStreams begins to remove what streams in parts left at the service because their processes were killed.
+// In a store with leases it removes nothing: a process whose lease has expired may live, and go on when its network does.
+// wait must be called when the upload has ended. The rest is left to the next stream.
+func (c *call) removeEarlierStreams(ctx context.Context) (wait func()) {
 	if _, leases := c.u.opts.Store.(state.Leaser); leases {
-		return
+		return func() {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeEarlier)
-	defer cancel()
-	ids, err := c.u.opts.Store.List(ctx)
-	if err != nil {
-		return // the next stream tries again
-	}
-	for _, id := range ids {
-		if !strings.HasPrefix(id, streamID) || id == own {
-			continue
-		}
-		err := inspect(ctx, c.u, id, c.u.newBudget(), func(s *savedCall, lease state.Lease) error {
-			if s.doc.Parts == nil || !s.doc.Parts.Over || s.usable() != nil {
-				return nil
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ids, _ := c.u.opts.Store.List(ctx)
+		for _, id := range ids {
+			if strings.HasPrefix(id, streamID) {
+				c.removeEarlierStream(ctx, id)
 			}
-			if err := s.removeParts(ctx); err != nil {
+		}
+	}()
+	return func() {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		case <-time.After(grace.Requests):
+		}
+		cancel()
+		<-done
+	}
+}
+
+// removeEarlierStream removes what a stream left, unless its process runs. If the service refuses that, only Prune and
+// Cancel try again.
+func (c *call) removeEarlierStream(ctx context.Context, id string) {
+	err := inspect(ctx, c.u, id, c.u.newBudget(), func(s *savedCall, lease state.Lease) error {
+		if !ofPartedStream(s.doc) || s.usable() != nil {
+			return nil
+		}
+		if left := s.removeParts(ctx); left != nil {
+			if failed, ok := errors.AsType[*session.Error](left); !ok || !engine.Refusal(failed) {
+				return nil // the next stream tries again
+			}
+			retired, err := saved.Retire(ctx, c.u.opts.Store, s.doc)
+			if err != nil {
 				return err
 			}
-			return saved.Delete(ctx, lease)
-		})
-		if err != nil && !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) {
-			c.warn(fmt.Errorf("what an earlier stream left is not removed: %w", err))
+			c.warn(fmt.Errorf("what an earlier stream left: %w (saved as %s, to be removed)", left, retired))
 		}
+		return saved.Delete(ctx, lease)
+	})
+	if err != nil && !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) && ctx.Err() == nil {
+		c.warn(fmt.Errorf("what an earlier stream left: %w", err))
 	}
 }
 
 // send makes the object, or removes the parts.
 func (s *partedStream) send(ctx context.Context) error {
 	defer s.closeJournal()
-	object, err := s.parts.Send(ctx)
+	defer s.removeEarlierStreams(ctx)()
+	defer s.parts.Close()
+	object, err := s.parts.Send(s.storeContext(ctx))
 	if err == nil {
 		s.reportUnverified(s.parts.Unverified)
 		s.events.committed()
 	}
 	err = endedBy(ctx, err, &saved.Journal{})
 	s.reportFailure(err) // before the removal, which a Write need not wait for
-	s.reportParts(s.parts.Upload, object)
+	s.reportParts(s.parts, s.parts.Used, object)
+	if s.endOf(ofStream, err).canceled {
+		return err // Cancel removes the parts and the saved upload
+	}
 	clean := s.parts.Finish
 	if err != nil {
 		clean = s.parts.Abandon

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -36,6 +37,15 @@ func streamParts(o *upload.Options) {
 
 // partedLarge is the size of a stream that streamParts sends in 4 parts: the first window, and 3 of the rest.
 const partedLarge = partedWindow + 2*multipart.MinPart + 1
+
+// aboutBucket are the requests about a bucket, which are made once.
+const aboutBucket = "bucket-get bucket-permissions notification-list "
+
+// direct makes the parts those of a multipart upload to the object.
+func direct(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByMultipart) }
+
+// beyond makes streams need several multipart uploads.
+func beyond(o *upload.Options) { o.Parallel = o.Parallel.AtMost(2) }
 
 // operations returns the kinds of the requests.
 func (w *world) operations() string {
@@ -63,7 +73,11 @@ func TestStreamInParts(t *testing.T) {
 				short = w.trace()
 			})
 			inBubble(t, nil, func(w *world) {
-				res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec)
+				up := w.uploader(streamParts)
+				if size == partedLarge {
+					up = w.uploader(streamParts, direct)
+				}
+				res, err := up.Reader(w.t.Context(), pieces(content), spec)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
@@ -71,7 +85,13 @@ func TestStreamInParts(t *testing.T) {
 					t.Errorf("requests\n%swant\n%s", got, short)
 				}
 				parts := 1 + int((size-partedWindow+multipart.MinPart-1)/multipart.MinPart)
-				if want := "get parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete get"; long && w.operations() != want {
+				want := "parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete "
+				if size == partedLarge {
+					want += "get"
+				} else {
+					want = aboutBucket + want + "compose delete"
+				}
+				if want = "get " + want; long && w.operations() != want {
 					t.Errorf("requests %s, want %s", w.operations(), want)
 				}
 				if res.BytesSent != size || res.Size != size || res.Object.CRC32C != checksum.Update(0, content) || res.ID != "" || (res.Parts != nil) != long {
@@ -80,7 +100,7 @@ func TestStreamInParts(t *testing.T) {
 				if long && (res.Parts.Count != parts || res.Object.MD5 != nil) {
 					t.Errorf("%+v", res.Parts)
 				}
-				if w.saw(upload.Warning) != 0 || (w.saw(upload.PartDone) != parts) == long {
+				if warned := size == partedLarge; w.saw(upload.Warning) != 0 != warned || (w.saw(upload.PartDone) != parts) == long {
 					t.Errorf("%d warnings, %d parts", w.saw(upload.Warning), w.saw(upload.PartDone))
 				}
 				w.wantOnlyObject(content)
@@ -149,8 +169,11 @@ func TestStreamInPartsSurvives(t *testing.T) {
 		{"part", faults.Match{Op: faults.OpPartsPut}, body},
 		{"list", faults.Match{Op: faults.OpPartsList}, nil},
 		{"complete", faults.Match{Op: faults.OpPartsComplete}, objectFaults},
+		{"bucket", faults.Match{Op: faults.OpBucketGet}, nil},
+		{"compose", faults.Match{Op: faults.OpCompose}, objectFaults},
+		{"delete", faults.Match{Op: faults.OpDelete}, nil},
 	}, func(w *world, at string, do faults.Action) {
-		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec)
+		res, err := w.uploader(streamParts, beyond).Reader(w.t.Context(), pieces(content), spec)
 		if err != nil || res.Parts == nil {
 			w.t.Fatalf("%v\n%s", err, w.trace())
 		}
@@ -192,6 +215,8 @@ func TestStreamInPartsFails(t *testing.T) {
 		{name: "a part in an outage", fault: refuse(faults.OpPartsPut, 503), err: session.ErrRetriesExhausted},
 		{name: "a damaged part", fault: faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: -1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}, err: session.ErrChecksum},
 		{name: "the completion", fault: refuse(faults.OpPartsComplete, 403), err: session.ErrPermission},
+		{name: "the compose", fault: refuse(faults.OpCompose, 403), err: session.ErrPermission},
+		{name: "the precondition", spec: func(s *upload.Spec) { s.IfGenerationMatch = new(int64) }, fault: refuse(faults.OpCompose, 412), err: session.ErrProtocol},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -207,7 +232,11 @@ func TestStreamInPartsFails(t *testing.T) {
 				if test.at > 0 {
 					r = io.MultiReader(bytes.NewReader(content[:test.at]), iotest.ErrReader(broken))
 				}
-				res, err := withCall(w.uploader(streamParts), test.call).Reader(w.t.Context(), r, spec)
+				with := []func(*upload.Options){streamParts}
+				if len(test.name)%2 == 0 {
+					with = append(with, beyond)
+				}
+				res, err := withCall(w.uploader(with...), test.call).Reader(w.t.Context(), r, spec)
 				if !errors.Is(err, test.err) || res.Object != nil || res.Resumable || res.Leftover != nil {
 					t.Errorf("%v, %+v", err, res)
 				}
@@ -217,9 +246,81 @@ func TestStreamInPartsFails(t *testing.T) {
 				w.wantNoObject("obj")
 				w.wantSaved(0)
 				w.wantNoUploads()
+				w.wantNoLeftovers()
 			})
 		})
 	}
+}
+
+// TestStreamBeyond sends streams of more than one multipart upload, with and without a precondition, and in a bucket that
+// does not allow temporary objects.
+func TestStreamBeyond(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partedWindow + 3*multipart.MinPart + 1) // in five parts
+	inBubble(t, nil, func(w *world) {
+		up := w.uploader(streamParts, beyond)
+		if res, err := up.Reader(w.t.Context(), pieces(content), spec); err != nil || res.Parts.Count != 5 || res.Object.CRC32C != checksum.Update(0, content) {
+			t.Fatalf("%v, %+v\n%s", err, res, w.trace())
+		}
+		got := w.operations()
+		w.wantOnlyObject(content)
+		part := "parts-start parts-put parts-put parts-list parts-complete "
+		if want := "get " + aboutBucket + part + part + "parts-start parts-put parts-list parts-complete compose delete delete delete"; got != want {
+			t.Errorf("requests %s, want %s", got, want)
+		}
+		never := spec
+		never.IfGenerationMatch, never.Object = new(int64), "other"
+		if _, err := up.Reader(w.t.Context(), pieces(content), never); err != nil {
+			t.Error(err)
+		}
+		w.wantObject("other", content)
+		never.Object = "later"
+		r := io.MultiReader(bytes.NewReader(content), atEnd(func() {
+			if _, err := up.Bytes(w.t.Context(), []byte("x"), never); err != nil {
+				t.Error(err)
+			}
+		}))
+		if _, err := up.Reader(w.t.Context(), r, never); !errors.Is(err, session.ErrPrecondition) {
+			t.Errorf("another client wrote the object: %v", err)
+		}
+		w.wantObject("later", []byte("x"))
+		w.wantSaved(0)
+		w.wantNoLeftovers()
+		w.wantNoUploads()
+	})
+	inBubble(t, nil, func(w *world) {
+		if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "kept", Retention: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		kept := upload.Spec{Bucket: "kept", Object: "obj"}
+		var why []string
+		up := w.uploader(streamParts, beyond, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.Warning {
+					why = append(why, e.Cause)
+				}
+			}
+		})
+		if _, err := up.Reader(w.t.Context(), pieces(content[:partedWindow+1]), kept); err != nil {
+			t.Error(err)
+		}
+		if want := fmt.Sprintf("more than %d bytes", 2*multipart.MinPart); len(why) != 1 || !strings.Contains(why[0], want) || !strings.Contains(why[0], "retention policy") {
+			t.Errorf("warnings %q", why)
+		}
+		if _, err := up.Reader(w.t.Context(), pieces(content), upload.Spec{Bucket: "kept", Object: "long"}); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("a stream of more parts: %v", err)
+		}
+		w.wantSaved(0)
+	})
+}
+
+// atEnd is a reader that calls a function at its end.
+type atEnd func()
+
+func (w atEnd) Read([]byte) (int, error) {
+	w()
+	return 0, io.EOF
 }
 
 // TestStreamInPartsCanceled checks that an interrupted upload, and a Writer that is aborted, leave nothing.
@@ -261,8 +362,8 @@ func TestStreamInPartsCanceled(t *testing.T) {
 	})
 }
 
-// killStream kills a process that sends a stream in parts, after some of them are stored.
-func (w *world) killStream(spec upload.Spec) {
+// killStream kills a process that sends a stream in parts, after n of them are stored.
+func (w *world) killStream(spec upload.Spec, n int, with ...func(*upload.Options)) {
 	w.t.Helper()
 	ctx, die := context.WithCancel(w.t.Context())
 	p, plain := &process{Store: w.store}, w.http
@@ -272,15 +373,16 @@ func (w *world) killStream(spec upload.Spec) {
 		}
 		return plain.Transport.RoundTrip(req)
 	})}
-	up := w.uploader(streamParts, func(o *upload.Options) {
+	var stored atomic.Int64
+	up := w.uploader(append([]func(*upload.Options){streamParts, func(o *upload.Options) {
 		o.Store = p
 		o.Observer = func(e upload.Event) {
-			if e.Kind == upload.PartDone {
+			if e.Kind == upload.PartDone && stored.Add(1) == int64(n) {
 				p.dead.Store(true)
 				die()
 			}
 		}
-	})
+	}}, with...)...)
 	if _, err := up.Reader(ctx, pieces(data(partedLarge)), spec); err == nil {
 		w.t.Fatal("the process was not killed")
 	}
@@ -315,28 +417,141 @@ func TestStreamInPartsKilled(t *testing.T) {
 			return nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
-				w.killStream(spec)
-				var left upload.SavedUpload
-				for s, err := range w.uploader().Saved(w.t.Context()) {
-					if left = s; err != nil {
-						t.Fatal(err)
+		for _, way := range []struct {
+			name    string
+			parts   int // that are stored before the kill
+			objects int // temporary ones
+			with    func(*upload.Options)
+		}{{"one upload", 1, 0, direct}, {"composed", 1, 0, func(*upload.Options) {}}, {"beyond", 3, 1, beyond}} {
+			t.Run(name+"/"+way.name, func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
+					w.killStream(spec, way.parts, way.with)
+					var left upload.SavedUpload
+					for s, err := range w.uploader().Saved(w.t.Context()) {
+						if left = s; err != nil {
+							t.Fatal(err)
+						}
 					}
-				}
-				if !left.ToRemove || left.Source() != "-" || left.Size != -1 || left.InUse || w.multipartUploads() != 1 {
-					t.Errorf("%+v", left)
-				}
-				if err := remove(w, w.uploader(streamParts), left.ID); err != nil {
-					t.Error(err)
-				}
-				w.wantNoObject("obj")
-				w.wantSaved(0)
-				w.wantNoUploads()
+					if !left.ToRemove || left.Source() != "-" || left.Size != -1 || left.InUse || !left.Expires.IsZero() {
+						t.Errorf("%+v", left)
+					}
+					if uploads, objects := w.multipartUploads(), len(w.temporaryObjects()); uploads != 1 || objects != way.objects {
+						t.Errorf("%d multipart uploads and %d temporary objects are left", uploads, objects)
+					}
+					if err := remove(w, w.uploader(streamParts), left.ID); err != nil {
+						t.Error(err)
+					}
+					w.wantNoObject("obj")
+					w.wantSaved(0)
+					w.wantNoUploads()
+					w.wantNoLeftovers()
+				})
 			})
-		})
+		}
 	}
+}
+
+// TestStreamInPartsStopped checks that a stream cannot be paused, or get another source, and goes on, and that Cancel ends
+// it and removes what it stored.
+func TestStreamInPartsStopped(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, slowly, func(w *world) {
+		stored := make(chan struct{})
+		var once sync.Once
+		up := w.uploader(streamParts, func(o *upload.Options) {
+			o.Observer = func(e upload.Event) {
+				if e.Kind == upload.PartDone {
+					once.Do(func() { close(stored) })
+				}
+			}
+		})
+		ended := make(chan called, 1)
+		go func() {
+			res, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), spec)
+			ended <- called{res, err}
+		}()
+		<-stored
+		ids, err := w.store.List(w.t.Context())
+		if err != nil || len(ids) != 1 {
+			t.Fatal(ids, err)
+		}
+		if err := up.Pause(w.t.Context(), ids[0]); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Pause: %v", err)
+		}
+		if _, err := up.TakeOver(w.t.Context(), ids[0], w.file(data(q))); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("TakeOver: %v", err)
+		}
+		doc, err := w.store.Load(w.t.Context(), ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := up.Import(w.t.Context(), doc, w.file(nil)); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("Import: %v", err)
+		}
+		if w.multipartUploads() != 1 || len(ended) > 0 {
+			t.Error("the stream was stopped")
+		}
+		if err := up.Cancel(w.t.Context(), ids[0]); err != nil {
+			t.Errorf("Cancel: %v", err)
+		}
+		if got := <-ended; !errors.Is(got.err, session.ErrCanceled) || got.res.Resumable {
+			t.Errorf("%+v", got)
+		}
+		w.wantNoObject("obj")
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+}
+
+// TestStreamInPartsLeftovers checks that a stream does not wait for the removal of what earlier ones left, and that one
+// that the service refuses is reported once.
+func TestStreamInPartsLeftovers(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partedLarge)
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
+		w.killStream(spec, 1)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Times: 2, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}})
+		for range 2 {
+			if _, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+				t.Fatal(err)
+			}
+			if n := w.saw(upload.Warning); n != 1 {
+				t.Errorf("%d warnings", n)
+			}
+			w.wantSaved(1)
+		}
+		w.srv.ClearFaults()
+		for p, err := range w.uploader().Prune(w.t.Context(), nil) {
+			if err != nil || !p.Deleted || !strings.HasPrefix(p.ID, "removed-") {
+				t.Errorf("%+v, %v", p, err)
+			}
+		}
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
+	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
+		w.killStream(spec, 1)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Do: faults.Action{Effect: faults.EffectDelay, For: time.Minute}})
+		began := time.Now()
+		if _, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the stream took %v", took)
+		}
+		if w.saw(upload.Warning) != 0 {
+			t.Error("a warning, although the next stream tries again")
+		}
+		w.wantSaved(1)
+		if _, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantSaved(0)
+		w.wantNoUploads()
+	})
 }
 
 // TestStreamsInPartsAtOnce checks that streams to one object and to others run at a time, and that none removes the
@@ -382,7 +597,6 @@ func TestStreamOverOneConnection(t *testing.T) {
 		why  string
 	}{
 		{name: "no store", with: func(o *upload.Options) { o.Store = nil }, why: "there is no store"},
-		{name: "a precondition", spec: func(s *upload.Spec) { s.IfGenerationMatch = new(int64) }, why: "a multipart upload has no preconditions"},
 		{name: "an MD5", spec: func(s *upload.Spec) { s.MD5 = sum[:] }, why: "has no MD5"},
 		{name: "composed", with: func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByCompose) }, why: "a stream is not composed"},
 		{name: "a short window", with: func(o *upload.Options) { o.Window = int(2 * mib) }, why: "its memory is too small"},
@@ -390,7 +604,7 @@ func TestStreamOverOneConnection(t *testing.T) {
 		{name: "refused", op: faults.OpPartsStart, why: "multipart uploads are refused"},
 		{name: "not readable", op: faults.OpGet, why: "cannot be read"},
 		{name: "not savable", with: func(o *upload.Options) { o.Store = unsavable{o.Store} }, why: "cannot be saved"},
-		{name: "too long", call: upload.CallOptions{Size: new(int64(5 << 40))}, why: "its parts would hold"},
+		{name: "too long", with: direct, call: upload.CallOptions{Size: new(int64(5 << 40))}, why: "its parts would hold"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -445,7 +659,7 @@ func TestStreamInPartsLost(t *testing.T) {
 	skipShort(t)
 	inBubble(t, slowly, func(w *world) {
 		time.AfterFunc(time.Second, w.abortAll)
-		_, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(data(partedLarge)), spec)
+		_, err := w.uploader(streamParts, direct).Reader(w.t.Context(), pieces(data(partedLarge)), spec)
 		if !errors.Is(err, session.ErrSessionLost) {
 			t.Error(err)
 		}
@@ -567,6 +781,101 @@ func TestStreamInPartsRandom(t *testing.T) {
 				})
 				if _, err := up.Reader(w.t.Context(), pieces(content), spec); err != nil {
 					t.Fatalf("seed %d: %v\n%s", seed, err, w.trace())
+				}
+				w.wantOnlyObject(content)
+			})
+		})
+	}
+}
+
+// autoStreams sends streams in parts if several connections may be faster than one.
+func autoStreams(o *upload.Options) { o.Parallel = &upload.Parts{Auto: true} }
+
+// TestStreamAuto checks that Parts.Auto adds connections for a stream, and that a short stream has the requests of one
+// connection.
+func TestStreamAuto(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := random(120 * mib)
+	took := func(with ...func(*upload.Options)) (took time.Duration) {
+		inBubble(t, distant(2*mib), func(w *world) {
+			began := time.Now()
+			res, err := w.uploader(with...).Reader(w.t.Context(), bytes.NewReader(content), spec)
+			if err != nil || (res.Parts != nil) != (len(with) > 0) {
+				t.Fatalf("%v, %+v", err, res.Parts)
+			}
+			took = time.Since(began)
+			w.checkAtRisk(0)
+			w.wantOnlyObject(content)
+		})
+		return took
+	}
+	one, several := took(), took(autoStreams)
+	if several*4 > one {
+		t.Errorf("%v with auto, %v with one connection", several, one)
+	}
+	for _, size := range []int64{kib, q + 1, mib, 10 * mib, 16 * mib} {
+		var traces [2]string
+		var times [2]time.Duration
+		for i, with := range [][]func(*upload.Options){nil, {autoStreams}} {
+			inBubble(t, distant(8*mib), func(w *world) {
+				began := time.Now()
+				if _, err := w.uploader(with...).Reader(w.t.Context(), pieces(content[:size]), spec); err != nil {
+					t.Fatal(err)
+				}
+				traces[i], times[i] = w.trace(), time.Since(began)
+				w.wantOnlyObject(content[:size])
+			})
+		}
+		if traces[0] != traces[1] || times[1] > times[0]+time.Millisecond {
+			t.Errorf("%d bytes: %v and %v, requests\n%swant\n%s", size, times[1], times[0], traces[1], traces[0])
+		}
+	}
+}
+
+// TestStreamAutoOverOneConnection checks when Parts.Auto sends a stream over one connection, and what it reports.
+func TestStreamAutoOverOneConnection(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	for name, test := range map[string]struct {
+		with func(*upload.Options)
+		rate int64 // of the source
+		why  string
+	}{
+		"a slow source":        {nil, 12 * mib, "its source is slow"},
+		"a fast source":        {nil, 24 * mib, ""},
+		"a rate limit":         {func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(8 * mib) }, 0, "reaches the rate limit"},
+		"short requests":       {func(o *upload.Options) { o.ChunkSize = mib }, 0, "its requests have a maximum size"},
+		"a short window":       {func(o *upload.Options) { o.Window = int(mib) }, 0, "its memory is too small"},
+		"not saved":            {func(o *upload.Options) { o.Store = nil }, 0, "there is no store"},
+		"no temporary objects": {func(o *upload.Options) { o.Parallel.Join = upload.ByMultipart }, 0, "would have to be composed"},
+		"by compose":           {func(o *upload.Options) { o.Parallel.Join = upload.ByCompose }, 0, "not composed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, distant(64*mib), func(w *world) {
+				with := []func(*upload.Options){autoStreams}
+				if test.with != nil {
+					with = append(with, test.with)
+				}
+				r, in := io.Pipe()
+				content := data(24 * mib)
+				go func() {
+					for rest := content; len(rest) > 0; rest = rest[q:] {
+						if test.rate > 0 {
+							time.Sleep(time.Duration(q) * time.Second / time.Duration(test.rate))
+						}
+						_, _ = in.Write(rest[:q])
+					}
+					_ = in.Close()
+				}()
+				res, err := w.uploader(with...).Reader(w.t.Context(), r, spec)
+				if err != nil || (res.Parts != nil) != (test.why == "") {
+					t.Errorf("%v, %+v", err, res.Parts)
+				}
+				why := strings.Join(w.undivided(), "\n")
+				if (why == "") != (test.why == "") || !strings.Contains(why, test.why) || w.saw(upload.Warning) != 0 {
+					t.Errorf("reported %q, want %q", why, test.why)
 				}
 				w.wantOnlyObject(content)
 			})

@@ -12,11 +12,14 @@ import (
 // Parts sends large files in parts, each over a connection of its own. A file that cannot be sent in
 // parts is sent over one connection, and an event has the reason: [Warning], or [Undivided] with Auto.
 //
-// Without Auto, a stream of Reader or a Writer is sent in the parts of a multipart upload, if it is longer
-// than its first window ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in
-// memory until the service has them, in at most its share of [Options].Memory. They grow, because there are
-// at most 10,000. The default Memory suffices for 0.5 TiB. A longer stream fails with [session.ErrInvalid].
-// Each stream has Connections of its own, as far as its memory permits.
+// A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
+// ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the service
+// has them. They use at most its share of [Options].Memory. The multipart uploads make temporary objects, of about
+// 0.5 TiB with the default memory, which are composed. Where ByCompose is not possible, or temporary objects cost
+// more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the object: a
+// longer stream fails with [session.ErrInvalid], and a [Warning] at the beginning says so. If the first window takes
+// more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over one connection. Auto begins with
+// one connection and does not measure its rate; with [Options].ChunkSize, it sends streams over one connection.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
@@ -53,7 +56,8 @@ type Parts struct {
 	// it was started.
 	Join JoinBy
 
-	minFile int64 // with Auto, of a file in parts; 0 is 150 MiB
+	minFile  int64 // with Auto, of a file in parts; 0 is 150 MiB
+	maxParts int   // of a multipart upload of a stream; 0 is 10,000
 }
 
 // JoinBy is a way to make one object from the parts of a file.
@@ -112,10 +116,10 @@ func (p *Parts) options() parts.Options {
 	case p.Auto:
 		return parts.Options{
 			Auto: true, Connections: cmp.Or(p.Connections, connections.Max),
-			Min: cmp.Or(p.MinPart, parts.AutoMin), MinFile: cmp.Or(p.minFile, parts.AutoMinFile),
+			Min: cmp.Or(p.MinPart, parts.AutoMin), MinFile: cmp.Or(p.minFile, parts.AutoMinFile), MaxParts: p.maxParts,
 		}
 	}
-	return parts.Options{Connections: p.Connections, Min: cmp.Or(p.MinPart, parts.DefaultMin)}
+	return parts.Options{Connections: p.Connections, Min: cmp.Or(p.MinPart, parts.DefaultMin), MaxParts: p.maxParts}
 }
 
 // lowLimit is a rate limit, in bytes per second, that a single connection reaches.

@@ -110,6 +110,8 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 // the service.
 //
 // The call that was interrupted returns an [*InterruptedError] that wraps [ErrPaused].
+// A stream in parts, see [Parts], cannot be paused, because nothing could continue it: the
+// error wraps [session.ErrInvalid], and the stream continues.
 //
 // If no call of this Uploader runs the upload, and it is saved, Pause does nothing. The
 // error wraps [state.ErrInUse] if another Uploader or process has the upload and the
@@ -120,6 +122,9 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 // upload is interrupted nevertheless.
 func (u *Uploader) Pause(ctx context.Context, id string) error {
 	id, err := u.findSaved(ctx, id)
+	if err == nil {
+		err = u.notPartedStream(ctx, id)
+	}
 	if err == nil {
 		err = u.running.Stop(ctx, id, &engine.Stopped{By: ErrPaused})
 	}

@@ -190,6 +190,9 @@ func describeSpool(s *SavedUpload, doc *state.Upload) {
 // [session.ErrURIMismatch].
 func (u *Uploader) TakeOver(ctx context.Context, id, path string) (newID string, err error) {
 	return changeSaved(ctx, u, "take over", func(ctx context.Context, store state.Store) (string, error) {
+		if err := u.notPartedStream(ctx, id); err != nil {
+			return "", err
+		}
 		return saved.Move(ctx, store, id, path, func(t *state.Upload) (*state.Upload, error) { return withSource(u, t, path) })
 	})
 }
@@ -200,8 +203,11 @@ func withSource(u *Uploader, t *state.Upload, path string) (*state.Upload, error
 	if err := foreign(u, t.ID, t.Endpoint); err != nil {
 		return nil, err
 	}
-	if t.Spool != nil {
+	switch {
+	case t.Spool != nil:
 		return nil, fmt.Errorf("%w: upload %s is a stream, which no file can replace", session.ErrInvalid, t.ID)
+	case ofPartedStream(t):
+		return nil, errOnlyRemovable(t.ID)
 	}
 	if err := state.Adopt(u.client, t); err != nil {
 		return nil, err

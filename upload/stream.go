@@ -66,6 +66,11 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 	case !divisible:
 		c.reportUndivided("stream", why)
 	default:
+		ctx := ctx
+		if c.interrupt == nil { // for Cancel
+			ctx, c.interrupt = context.WithCancelCause(ctx)
+			defer c.interrupt(nil)
+		}
 		p, err := divideStream(ctx, c, stream)
 		switch {
 		case err != nil:

@@ -2,13 +2,17 @@ package upload_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
@@ -102,6 +106,85 @@ deletes the saved upload.`,
 		opts: farAway(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "forbidden"}}),
 		run:  refuseCancel,
 	},
+	{
+		name: "35-stream-in-parts",
+		about: `A stream that is longer than its first window is sent in the parts of a multipart upload. A
+part is in memory until the service has it. The number of parts is not known before the stream ends, so
+that they may need another multipart upload: this one is to a temporary object, which is composed. The
+client asks first whether the bucket allows that. Before its first part the upload is saved as to be
+removed.`,
+		url:  docMultipart,
+		opts: farAway(),
+		run: func(s *scribe) {
+			s.streamInParts(pieces(data(streamTwoParts)), nil)
+			s.unrecorded(func() { s.w.wantOnlyObject(data(streamTwoParts)) })
+		},
+	},
+	{
+		name: "36-stream-in-parts-whose-reader-fails",
+		about: `The reader of a stream fails when a part is stored. The client aborts the multipart upload, which
+would never expire, and the object is not made.`,
+		url:  docXML + "delete-multipart",
+		opts: farAway(),
+		run: func(s *scribe) {
+			s.streamInParts(io.MultiReader(pieces(data(streamTwoParts-1)), breaking{}), chunk.ErrRead)
+			s.w.wantSaved(0)
+			s.unrecorded(s.w.wantNoUploads)
+		},
+	},
+	{
+		name: "37-stream-in-parts-in-a-killed-process",
+		about: `The first process is killed in the middle of the second part. The rest of its stream is lost. The
+saved upload has only what the removal needs. The second process prunes: it aborts the multipart upload
+of the first one, and looks whether a request that it does not know of has completed it.`,
+		url:  docXML + "delete-multipart",
+		opts: farAway(),
+		run:  killedStream,
+	},
+}
+
+// breaking is a reader that fails after a second.
+type breaking struct{}
+
+func (breaking) Read([]byte) (int, error) {
+	time.Sleep(time.Second)
+	return 0, errors.New("the pipe broke")
+}
+
+// streamTwoParts is the size of a stream that streamInParts sends in two parts.
+const streamTwoParts = partedWindow + multipart.MinPart
+
+// streamInParts uploads a stream with Parts.Auto.
+func (s *scribe) streamInParts(r io.Reader, want error) {
+	up := s.uploader(autoStreams, func(o *upload.Options) { o.Window = int(partedWindow) })
+	_, err := up.Reader(s.w.t.Context(), r, spec)
+	s.end(err, want)
+}
+
+// killedStream kills a process that sends a stream when the service is stuck in the second part.
+func killedStream(s *scribe) {
+	s.note("the first process")
+	stuck := faults.Action{Effect: faults.EffectStallBody, Bytes: q + 1000}
+	s.w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Do: stuck})
+	ctx, die := context.WithCancel(s.w.t.Context())
+	p := &process{Store: s.w.store}
+	time.AfterFunc(59*time.Second, func() {
+		p.dead.Store(true)
+		s.dead.Store(true)
+		die()
+	})
+	up := s.uploader(autoStreams, func(o *upload.Options) { o.Window, o.Store = int(partedWindow), p })
+	_, _ = up.Reader(ctx, pieces(data(streamTwoParts)), spec)
+	s.dead.Store(false)
+	s.w.wantSaved(1)
+	s.note("the second process")
+	for p, err := range s.uploader().Prune(s.w.t.Context(), nil) {
+		if err != nil || !p.Deleted {
+			s.w.t.Errorf("%+v, %v", p, err)
+		}
+	}
+	s.w.wantSaved(0)
+	s.unrecorded(s.w.wantNoUploads)
 }
 
 // farAway returns options for a service that answers after 10 ms.

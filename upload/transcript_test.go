@@ -834,7 +834,7 @@ func numbered(what string, seen *[]string, value string) string {
 
 // temporary is the prefix of temporary objects, which has the ID of the upload and is
 // random.
-var temporary = regexp.MustCompile(`gcsup-parts(/|%2F)[0-9a-f]+-[A-Z2-7]+`)
+var temporary = regexp.MustCompile(`gcsup-parts(/|%2F)(?:stream-)?[0-9a-z]+-[A-Z2-7]+`)
 
 var generation = regexp.MustCompile(`\b\d{15,}\b`)
 

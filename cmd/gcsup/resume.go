@@ -144,9 +144,13 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 	if err != nil {
 		return nil, nil, err
 	}
-	var here, others strings.Builder
+	var here, others, streams strings.Builder
 	elsewhere := 0
 	for _, t := range saved {
+		if streamInParts(t) {
+			fmt.Fprintf(&streams, "\n  %s to %s", t.ID, process.Printable(t.Spec.URL()))
+			continue
+		}
 		if t.Endpoint == c.endpoint {
 			ids = append(ids, t.ID)
 			// The command has its own line. An interactive zsh does not accept a
@@ -164,6 +168,9 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 	if elsewhere > 0 {
 		r.console.Message("not resumed, because they were not started at %s (%s resume ID explains how to resume one):%s", endpointText(c.endpoint), process.Words(), process.Block(others.String()))
 	}
+	if streams.Len() > 0 {
+		r.console.Message("to be removed, not resumed, because no other process has the bytes of these streams (%s uploads prune removes what killed processes left):%s", process.Words(), process.Block(streams.String()))
+	}
 	switch {
 	case len(ids) == 0 && len(unusable) == 0:
 		r.console.Message("nothing to resume")
@@ -172,6 +179,9 @@ func (f *resumeFlags) choose(ctx context.Context, c *connection, r *reporter) (i
 	}
 	return ids, unusable, nil
 }
+
+// streamInParts reports whether a saved upload is that of a stream in parts, which can only be removed.
+func streamInParts(s upload.SavedUpload) bool { return s.ToRemove && s.Path == "" && s.Spool == "" }
 
 // resumption returns the task that resumes one upload.
 func (f *resumeFlags) resumption(ctx context.Context, c *connection, own ownPaths, text string) task {

@@ -18,6 +18,7 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload"
 )
 
 // newUploadsExport returns the command that writes a saved upload for another
@@ -50,14 +51,17 @@ Resume the upload on one machine only, and delete it on the other: uploads rm.`,
 			if err != nil {
 				return withHint(err, "")
 			}
+			doc, err := store.Load(cmd.Context(), id)
+			if err == nil && streamInParts(upload.Describe(doc)) { // maybe of a process that runs
+				return exit.Usagef("%s is a stream in parts, which can only be removed, because no other process has its bytes", id)
+			}
 			// Without the lock the export could be out of date.
 			unlock, err := store.Lock(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
 			defer unlock()
-			doc, err := store.Load(cmd.Context(), id)
-			if err != nil {
+			if doc, err = store.Load(cmd.Context(), id); err != nil {
 				return withHint(err, "")
 			}
 			if doc.Spool != nil {

@@ -67,8 +67,12 @@ cancel deletes them.`,
 
 // partsText describes what an upload in parts has stored at the service, and where.
 func partsText(t *state.Upload) (what, where string) {
-	if t.Parts.Upload.IsZero() {
-		return "the temporary objects of " + t.ID, fmt.Sprintf("gs://%s/%s*", process.Printable(t.Spec.Bucket), t.Parts.Prefix)
+	if t.Parts.Prefix != "" {
+		where = fmt.Sprintf("gs://%s/%s*", process.Printable(t.Spec.Bucket), t.Parts.Prefix)
+		if !t.Parts.Upload.IsZero() { // of a stream
+			where += ", and a multipart upload to the next one"
+		}
+		return "the temporary objects of " + t.ID, where
 	}
 	return "the parts of " + t.ID, "multipart upload to " + process.Printable(t.Spec.URL())
 }

@@ -45,9 +45,9 @@ func compareEmbedded(*benchrun.Suite) ([]benchrun.Comparison, error) {
 		{"streams", slow, embed.streams, embed.streams, 64 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
 		{"limited", limited, embed.streams, embed.streams, 16 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
 		{"fast", fast, embed.streams, embed.streams, 64 << 20, []string{"bare PUT", "upload.Reader", "storage.Writer"}},
-		{"one", slow, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "Reader in parts", "spooled Reader", "storage.Writer"}},
-		{"parts", each, 1, 1, 1 << 30, []string{"upload.Reader", "Reader in parts"}},
-		{"near", loopback, 1, 1, 1 << 30, []string{"bare PUT", "upload.Reader", "Reader in parts"}},
+		{"one", slow, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "Reader in parts", "auto Reader", "spooled Reader", "storage.Writer"}},
+		{"parts", each, 1, 1, 1 << 30, []string{"upload.Reader", "Reader in parts", "auto Reader"}},
+		{"near", loopback, 1, 1, 1 << 30, []string{"bare PUT", "upload.Reader", "Reader in parts", "auto Reader"}},
 		{"spool", limited, 1, 1, 512 << 20, []string{"bare PUT", "upload.Reader", "spooled Reader"}},
 		{"small", loopback, embed.objects, 32, 16 << 10, []string{"bare insert", "upload.Bytes", "upload.Reader", "storage.Writer"}},
 	} {

@@ -22,14 +22,19 @@ type uploadFunc func(ctx context.Context, object string, s source) error
 
 // ways are the ways of this program by name.
 var ways = map[string]way{
-	"bare PUT":        barePuts,
-	"cubic PUT":       cubicPuts,
-	"bare insert":     bareInserts,
-	"upload.File":     fromFile,
-	"upload.Reader":   fromReader,
-	"spooled Reader":  fromSpool,
-	"Reader in parts": fromReaderInParts,
-	"upload.Bytes":    fromBytes,
+	"bare PUT":       barePuts,
+	"cubic PUT":      cubicPuts,
+	"bare insert":    bareInserts,
+	"upload.File":    fromFile,
+	"upload.Reader":  fromReader,
+	"spooled Reader": fromSpool,
+	"Reader in parts": func(_ context.Context, endpoint string) (uploadFunc, error) {
+		return fromReaderInParts(endpoint, &upload.Parts{Connections: 8})
+	},
+	"auto Reader": func(_ context.Context, endpoint string) (uploadFunc, error) {
+		return fromReaderInParts(endpoint, &upload.Parts{Auto: true})
+	},
+	"upload.Bytes": fromBytes,
 	"storage.Writer": func(ctx context.Context, _ string) (uploadFunc, error) {
 		return writer(ctx, option.WithHTTPClient(newHTTPClient(100)))
 	},
@@ -143,13 +148,13 @@ func fromReader(_ context.Context, endpoint string) (uploadFunc, error) {
 	return readerFunc(up), err
 }
 
-// fromReaderInParts sends a stream over eight connections.
-func fromReaderInParts(_ context.Context, endpoint string) (uploadFunc, error) {
+// fromReaderInParts sends a stream as p describes.
+func fromReaderInParts(endpoint string, p *upload.Parts) (uploadFunc, error) {
 	store, err := newStore()
 	if err != nil {
 		return nil, err
 	}
-	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Parallel: &upload.Parts{Connections: 8}})
+	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Parallel: p})
 	return readerFunc(up), err
 }
 

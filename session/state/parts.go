@@ -43,14 +43,30 @@ type Parts struct {
 
 	// Over is set if the object was made, or the upload was abandoned. Only the temporary
 	// objects, or the multipart upload, must still be deleted. It is also set while a stream is
-	// sent in parts, because no other process has its bytes. Size is then 0, and there is no List.
+	// sent in parts, because no other process has its bytes. Size is then 0. If there is a Prefix, List
+	// has the temporary objects that were made, and Upload is to the next one.
 	Over bool `json:"over,omitempty"`
 
 	List []Part `json:"-"` // in the order of the file
 }
 
 // ofStream reports whether the parts are those of a stream.
-func (p *Parts) ofStream() bool { return p.Over && p.Size == 0 && !p.Upload.IsZero() }
+func (p *Parts) ofStream() bool {
+	return p.Over && p.Size == 0 && (p.Prefix != "" || !p.Upload.IsZero())
+}
+
+// soundStream checks the invariants of the parts of a stream.
+func (p *Parts) soundStream() error {
+	if p.Seen != 0 || p.DeleteSources || p.Joining || p.Prefix == "" && len(p.List) > 0 {
+		return errors.New("invalid parts of a stream")
+	}
+	for i := range p.List {
+		if part := &p.List[i]; part.Generation <= 0 || part.ETag != "" || part.HighWater > 0 || !part.URI.IsZero() {
+			return errors.New("invalid temporary object of a stream")
+		}
+	}
+	return nil
+}
 
 // Part is one part of a file. The offsets of its Session are relative to the part. A part of
 // a multipart upload has no Session, and only ETag and CRC32C, which are set when it is
@@ -91,8 +107,8 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 
 // sound checks the invariants of the parts of a file of size bytes.
 func (p *Parts) sound(size int64) error {
-	if p.ofStream() && len(p.List) == 0 && p.Prefix == "" && p.Seen == 0 && !p.DeleteSources && !p.Joining {
-		return nil
+	if p.ofStream() {
+		return p.soundStream()
 	}
 	byMultipart := !p.Upload.IsZero()
 	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != byMultipart || p.Seen < 0 || byMultipart && p.DeleteSources {

@@ -83,7 +83,7 @@ type Spool struct {
 // delete a saved upload because of it: the local clock may be wrong, and the service
 // decides.
 func (t *Upload) Expires() time.Time {
-	if t.Parts != nil && !t.Parts.Upload.IsZero() {
+	if t.Parts != nil && (t.Parts.ofStream() || !t.Parts.Upload.IsZero()) {
 		return time.Time{}
 	}
 	return t.Created.Add(lifetime)
@@ -288,10 +288,13 @@ func Adopt(client *session.Client, t *Upload) error {
 
 // adoptMultipart checks that the URI of the multipart upload of t is that of its object.
 func adoptMultipart(endpoint string, t *Upload) error {
-	raw := secret.Reveal(t.Parts.Upload)
+	raw, spec := secret.Reveal(t.Parts.Upload), t.Spec
+	if t.Parts.Prefix != "" { // it is to the next temporary object of a stream
+		spec.Object = fmt.Sprintf("%s%04d", t.Parts.Prefix, len(t.Parts.List))
+	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Query().Get("uploadId") == "" || raw != multipart.URL(endpoint, t.Spec, u.Query().Get("uploadId")) {
-		return fmt.Errorf("%w: not a multipart upload of %s at %s", session.ErrURIMismatch, t.Spec.URL(), endpoint)
+	if err != nil || u.Query().Get("uploadId") == "" || raw != multipart.URL(endpoint, spec, u.Query().Get("uploadId")) {
+		return fmt.Errorf("%w: not a multipart upload of %s at %s", session.ErrURIMismatch, spec.URL(), endpoint)
 	}
 	return nil
 }

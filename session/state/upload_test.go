@@ -241,7 +241,18 @@ func TestPlantedUploads(t *testing.T) {
 			more(m)
 		}
 	}
+	parted := func(parts map[string]any) func(map[string]any) {
+		return func(m map[string]any) {
+			for _, key := range []string{"source_path", "source", "session_uri", "moved_to", "moved_from", "committed", "high_water", "checkpoints"} {
+				drop(key)(m)
+			}
+			m["source_identity"], parts["over"], parts["size"] = "-", true, 0
+			m["parts"] = parts
+		}
+	}
+	made := []any{map[string]any{"generation": 5, "crc32c": 7}}
 	for _, edit := range []func(map[string]any){
+		parted(map[string]any{"upload_uri": "x"}), parted(map[string]any{"upload_uri": "x", "prefix": "p-", "list": made}), parted(map[string]any{"prefix": "p-"}),
 		func(map[string]any) {}, stream(func(map[string]any) {}), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
 	} {
 		if _, err := state.Decode(encoded(t, edit)); err != nil {
@@ -253,6 +264,9 @@ func TestPlantedUploads(t *testing.T) {
 		"a stream with an identity":   stream(set("source_identity", "x")),
 		"a stream that moved":         stream(set("moved_to", "x")),
 		"a stream without a spool":    stream(set("spool", map[string]any{})),
+		"parts without a name":        parted(map[string]any{"upload_uri": "x", "list": made}),
+		"parts that seek an object":   parted(map[string]any{"upload_uri": "x", "seen": 1}),
+		"an object that was not made": parted(map[string]any{"prefix": "p-", "list": []any{map[string]any{"crc32c": 7}}}),
 		"no id":                       drop("id"),
 		"an id with a path":           set("id", "../x"),
 		"an id with a dot":            set("id", "x.json"),

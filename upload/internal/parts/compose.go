@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"gcsup/chunk"
 	"gcsup/internal/bucket"
 	"gcsup/internal/checksum"
 	"gcsup/internal/decide"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/saved"
 )
 
 // composer is the joiner for upload.ByCompose. It uploads each part as a temporary object, through a
@@ -23,6 +26,37 @@ type span struct {
 	crc32c uint32
 	parts  int64              // how many it was composed from, as in Object.ComponentCount
 	from   []bucket.Component // nil if it is a part
+}
+
+// madeSize returns the size of the temporary object of a finished part. What an earlier process left of a stream does not
+// have it.
+func (c *composer) madeSize(ctx context.Context, p *filePart) (int64, error) {
+	if c.file.size > 0 {
+		return p.rng.Len(), nil
+	}
+	a, err := p.Ask(ctx, decide.Request{}, p.Stat)
+	if err != nil || a.Object == nil {
+		return 0, err
+	}
+	return a.Object.Size, nil
+}
+
+// next returns the multipart upload to the next temporary object of a stream, without parts, or nil if there is none.
+func (c *composer) next() *multipartUpload {
+	if c.file.common().Upload.IsZero() {
+		return nil
+	}
+	return &multipartUpload{file: c.file.multipartTo(len(c.file.parts), c.file.common().Upload)}
+}
+
+// multipartTo returns what a multipart upload to the temporary object i sends.
+func (f *dividedFile) multipartTo(i int, uri session.URI) *dividedFile {
+	spec := f.temporary(f.partName(i))
+	spec.IfGenerationMatch = nil // which a multipart upload does not support
+	d := f.Division
+	d.Wire, d.Journal, d.Expect = f.Wire.To(spec), &saved.Journal{}, engine.Expectation{}
+	d.Journal.Begin(chunk.Identity{}, &state.Parts{Size: chunk.Granularity, Upload: uri})
+	return &dividedFile{Division: d, size: -1}
 }
 
 // begin does nothing: each part has its own session, which its record saves.
@@ -170,7 +204,20 @@ func (c *composer) committed(ctx context.Context) (all engine.Held, err error) {
 		case engine.HeldOpen:
 			all.State, all.Committed = engine.HeldOpen, all.Committed+held.Committed
 		case engine.HeldFinished:
-			all.State, all.Committed = engine.HeldOpen, all.Committed+p.rng.Len()
+			n, err := c.madeSize(ctx, p)
+			if err != nil {
+				return engine.Held{}, err
+			}
+			all.State, all.Committed = engine.HeldOpen, all.Committed+n
+		}
+	}
+	if next := c.next(); next != nil {
+		held, err := next.committed(ctx)
+		if err != nil {
+			return engine.Held{}, err
+		}
+		if held.State == engine.HeldOpen {
+			all.State, all.Committed = engine.HeldOpen, all.Committed+held.Committed
 		}
 	}
 	return all, nil

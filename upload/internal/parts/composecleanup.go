@@ -21,6 +21,7 @@ func (c *composer) clean(ctx context.Context, joined bool) error {
 		c.file.markOver(ctx)
 	}
 	var left leftovers
+	c.removeNext(ctx, &left)
 	for _, finished := range []bool{false, true} {
 		// The sessions come first: once the service has answered, a refusal by a stranger is no
 		// longer believed.
@@ -65,6 +66,26 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 		s.Generation = made.Generation
 	}
 	left.add(c.delete(ctx, p.Requester, s.Generation, known))
+}
+
+// removeNext aborts the multipart upload to the next temporary object of a stream. It deletes the object if the upload was
+// completed, although that is not recorded.
+func (c *composer) removeNext(ctx context.Context, left *leftovers) {
+	next := c.next()
+	if next == nil {
+		return
+	}
+	x := next.file.Wire
+	if err := abortMultipart(ctx, x, next.file.common().Upload, true); err != nil {
+		left.add(err)
+		return
+	}
+	switch a, err := x.Ask(ctx, decide.Request{}, x.Stat); {
+	case err != nil:
+		left.add(err)
+	case a.Object != nil:
+		left.add(c.delete(ctx, x, a.Object.Generation, true))
+	}
 }
 
 // leftovers counts what could not be removed.

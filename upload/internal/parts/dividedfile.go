@@ -73,12 +73,14 @@ func (f *dividedFile) part(i int) *filePart {
 // changes it.
 func (f *dividedFile) common() *state.Parts { return f.Journal.Parts() }
 
-// isMultipart reports whether the parts are those of a multipart upload.
-func (f *dividedFile) isMultipart() bool { return !f.common().Upload.IsZero() }
+// isMultipart reports whether the parts are those of a multipart upload to the object.
+func (f *dividedFile) isMultipart() bool {
+	return !f.common().Upload.IsZero() && f.common().Prefix == ""
+}
 
 // Started reports whether the service may have parts of an earlier call.
 func (f *dividedFile) Started() bool {
-	return f.isMultipart() || slices.ContainsFunc(f.parts, func(p *filePart) bool { return p.finished() || !p.state().URI.IsZero() })
+	return !f.common().Upload.IsZero() || slices.ContainsFunc(f.parts, func(p *filePart) bool { return p.finished() || !p.state().URI.IsZero() })
 }
 
 // Position returns the sums over all parts.
@@ -107,9 +109,9 @@ func (f *dividedFile) crc32c() (crc uint32) {
 }
 
 // Find returns the object at the destination if all parts are finished, and an earlier request
-// made it from them. Otherwise the object is nil. What an earlier process left of a stream has no parts.
+// made it from them. Otherwise the object is nil. The size of what an earlier process left of a stream is not known.
 func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
-	if len(f.parts) == 0 || f.Journal.Finished() < len(f.parts) {
+	if f.size <= 0 || f.Journal.Finished() < len(f.parts) {
 		return nil, nil
 	}
 	a, err := f.Wire.Ask(ctx, decide.Request{}, f.Wire.Stat)
@@ -121,7 +123,7 @@ func (f *dividedFile) Find(ctx context.Context) (*session.Object, error) {
 
 // made reports whether o has the bytes of the parts, and may have been made by this upload. It is
 // then newer than the object that was there before. An object of a multipart upload has no MD5,
-// and a composed one the number of its parts.
+// and a composed one the number of its parts, unless multipart uploads made those, as for a stream.
 func (f *dividedFile) made(o *session.Object) bool {
 	older := f.common().Seen
 	if g := f.Wire.Spec.IfGenerationMatch; g != nil {
@@ -130,7 +132,7 @@ func (f *dividedFile) made(o *session.Object) bool {
 	switch {
 	case o.Generation <= older || o.Size != f.size || !o.HasCRC32C || o.CRC32C != f.crc32c():
 		return false
-	case f.isMultipart():
+	case f.isMultipart() || f.common().Size == 0:
 		return o.MD5 == nil
 	}
 	return o.ComponentCount == int64(len(f.parts))

@@ -22,6 +22,7 @@ import (
 // upload of the XML API. It makes no temporary objects that must be deleted.
 type multipartUpload struct {
 	file      *dividedFile
+	temporary bool                   // the object is one that only this upload writes
 	fresh     bool                   // the upload was just started: it is not saved, and no part was sent
 	completed bool                   // the reply to a completion had the object, so that the upload no longer exists
 	held      map[int]multipart.Part // the parts that the service had when it was asked, by number
@@ -123,8 +124,9 @@ func (m *multipartUpload) join(ctx context.Context) (*session.Object, error) {
 		return nil, fmt.Errorf("%w: the multipart upload has %d parts that were not sent", session.ErrUnexpectedData, others)
 	}
 	by := &joining{
-		file: m.file, spec: m.file.Wire.Spec, state: decide.Join{Seen: m.file.common().Seen, Unconditional: true, MayExist: m.file.common().Joining},
-		made: m.file.made, inspect: m.inspect, size: m.file.size, crc32c: m.file.crc32c(),
+		file: m.file, spec: m.file.Wire.Spec,
+		state: decide.Join{Seen: m.file.common().Seen, Temporary: m.temporary, Unconditional: true, MayExist: m.file.common().Joining},
+		made:  m.file.made, inspect: m.inspect, size: m.file.size, crc32c: m.file.crc32c(),
 		join: func(ctx context.Context) session.Reply { // the checksums of all parts, with which a later process recognizes the object, are saved
 			r := m.file.Wire.Plain(ctx, multipart.OpComplete, func(ctx context.Context, c *session.Client) session.Reply {
 				return multipart.Complete(ctx, c, m.file.Wire.Spec, m.file.common().Upload, parts)
@@ -134,8 +136,8 @@ func (m *multipartUpload) join(ctx context.Context) (*session.Object, error) {
 		},
 	}
 	o, err := by.hold(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || m.temporary && o.HasCRC32C && o.Generation != 0 {
+		return o, err
 	}
 	return m.describe(ctx, o), nil
 }

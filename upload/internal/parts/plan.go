@@ -12,7 +12,7 @@ import (
 type Plan struct {
 	Way   Way
 	Parts *state.Parts // of Multipart and Compose, otherwise nil
-	Why   Reasons      // of OneConnection
+	Why   Reasons      // of OneConnection, or why a Multipart is no Compose, which would come first
 	next  step         // the rest counts only if it is planned
 }
 
@@ -119,7 +119,7 @@ func choosePlan(f facts) Plan {
 	case f.multipart == untried:
 		return Plan{next: tryMultipart}
 	case f.multipart == ready:
-		return Plan{Way: Multipart, Parts: &f.ready}
+		return Plan{Way: Multipart, Parts: &f.ready, Why: f.refused}
 	case f.compose == untried:
 		return Plan{next: tryCompose}
 	case f.compose == ready:

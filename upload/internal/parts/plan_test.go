@@ -53,7 +53,7 @@ func TestChoosePlan(t *testing.T) {
 			}[p.Way]
 		}
 		inParts := p.next == planned && (p.Way == Multipart || p.Way == Compose)
-		explained := f.divisible && p.next == planned && p.Way == OneConnection
+		explained := f.divisible && p.next == planned && (p.Way == OneConnection || p.Way == Multipart)
 		if !sound || inParts != (p.Parts != nil) || explained != (len(p.Why) > 0) {
 			t.Fatalf("%+v: %+v", f, p)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
@@ -15,6 +16,7 @@ import (
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/saved"
 )
 
 // Planner plans a new upload of a file.
@@ -29,32 +31,73 @@ type Planner struct {
 
 // Plan finds out what the plan depends on, and returns it. If it is Multipart, the multipart upload is started.
 func (p *Planner) Plan(ctx context.Context) (Plan, error) {
-	return p.plan(ctx, p.facts(), p.prepareMultipart)
+	return p.plan(ctx, p.facts(), ways{p.composeFirst, p.prepareFreeCompose, p.prepareMultipart, p.prepareCompose})
 }
 
-// PlanStream is Plan for a stream, whose size is not known. It is sent in the parts of a multipart upload, or over one
-// connection. Unlike that of a file, the rate of one connection is not measured first: what was sent meanwhile would be
-// sent again.
+// PlanStream is Plan for a stream, whose size is Expect.Size or not known. The rate of one connection is not measured
+// first, as for a file: what was sent meanwhile would be sent again.
+//
+// Its multipart upload is started. If the plan is Multipart, it is to the object, and Why has the reasons why the stream
+// can have no more than its parts. If the plan is Compose, it is to a temporary object, of which there may be several.
+// Temporary objects must cost nothing, also if Options.Auto is not set.
 func (p *Planner) PlanStream(ctx context.Context) (Plan, error) {
-	f := facts{divisible: true, need: connections.Several}
-	if why := p.StreamRefused(); why != "" {
+	f := p.streamFacts()
+	first := func() bool { return f.compose != none }
+	return p.plan(ctx, f, ways{first, p.prepareTemporary, p.prepareStream, nil})
+}
+
+// StreamRefused returns the reasons why a stream is sent over one connection, if they are known without a request.
+func (p *Planner) StreamRefused() Reasons {
+	if plan := choosePlan(p.streamFacts()); plan.next == planned {
+		return plan.Why
+	}
+	return nil
+}
+
+// streamFacts returns what is known of a stream without a request.
+func (p *Planner) streamFacts() (f facts) {
+	f.divisible, f.need = true, connections.Several
+	if !p.Multipart {
+		f.refused = Reasons{"a stream is not composed without multipart uploads"}
+		return f
+	}
+	if p.Options.Auto {
+		if need, suffices := p.Link.Need(p.Options.Connections); need == connections.One {
+			f.need, f.suffices = need, suffices
+		}
+	}
+	size, limit := p.Expect.Size, p.Options.StreamLimit(p.Memory.Share(), p.Memory.Budget())
+	fits := size != nil && *size <= limit
+	switch why := multipart.Unsupported(p.Wire.Spec); {
+	case why != "":
 		f.refused = f.refused.and(why)
-	} else {
+	case size != nil && !fits:
+		f.refused = f.refused.and(fmt.Sprintf("it has %d bytes, and its parts would hold %d with this memory", *size, limit))
+	case fits || !p.Options.Auto:
 		f.multipart = untried
 	}
-	return p.plan(ctx, f, p.prepareStream)
-}
-
-// StreamRefused returns the reason why a stream is sent over one connection that is known without a request, or "".
-func (p *Planner) StreamRefused() string {
-	if !p.Multipart {
-		return "a stream is not composed"
+	switch why := notComposed(p.Wire.Spec); {
+	case fits && f.multipart == untried: // one multipart upload suffices
+	case !p.Compose:
+		f.refused = f.refused.and("several multipart uploads would have to be composed")
+	case why != "":
+		f.refused = f.refused.and(why)
+	default:
+		f.compose = untried
 	}
-	return multipart.Unsupported(p.Wire.Spec)
+	return f
 }
 
-// plan is Plan for what is known without a request. prepareMultipart tries a multipart upload.
-func (p *Planner) plan(ctx context.Context, f facts, prepareMultipart wayToJoin) (Plan, error) {
+// ways are the ways to join the parts.
+type ways struct {
+	first     func() bool // whether a compose comes first if it is free
+	free      wayToJoin   // a free compose
+	multipart wayToJoin
+	compose   wayToJoin // any other compose; nil if there is none
+}
+
+// plan is Plan for what is known without a request, and the ways that there are.
+func (p *Planner) plan(ctx context.Context, f facts, w ways) (Plan, error) {
 	size, seen := p.Options.Size(p.Size), int64(0)
 	// try returns what is known of a way to join the parts after prepare has tried it.
 	try := func(prepare wayToJoin) (chance, error) {
@@ -75,15 +118,17 @@ func (p *Planner) plan(ctx context.Context, f facts, prepareMultipart wayToJoin)
 			return plan, nil
 		case readDestination:
 			seen, f.destination, err = p.destination(ctx)
-			if f.compose != none && p.composeFirst() {
+			if f.compose != none && w.first() {
 				f.free = untried
 			}
 		case tryFree:
-			f.free, err = try(p.prepareFreeCompose)
+			if f.free, err = try(w.free); w.compose == nil {
+				f.compose = f.free
+			}
 		case tryMultipart:
-			f.multipart, err = try(prepareMultipart)
+			f.multipart, err = try(w.multipart)
 		case tryCompose:
-			f.compose, err = try(p.prepareCompose)
+			f.compose, err = try(w.compose)
 		}
 		if err != nil {
 			return Plan{}, err
@@ -152,18 +197,27 @@ func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (wh
 	if chosen.Size >= p.Size {
 		return "a part of a multipart upload has at least 5 MiB", nil
 	}
-	return p.start(ctx, chosen)
+	return p.start(ctx, p.Wire, chosen)
 }
 
-// prepareStream starts the upload of a stream.
+// prepareStream starts the multipart upload of a stream to the object.
 func (p *Planner) prepareStream(ctx context.Context, chosen *state.Parts) (why string, err error) {
 	chosen.Size = p.Options.streamBase(p.Memory.Share())
-	return p.start(ctx, chosen)
+	return p.start(ctx, p.Wire, chosen)
 }
 
-// start starts a multipart upload.
-func (p *Planner) start(ctx context.Context, chosen *state.Parts) (why string, err error) {
-	chosen.Upload, err = startMultipart(ctx, p.Uplink, p.Wire)
+// prepareTemporary starts the multipart upload of a stream to the first temporary object, if temporary objects cost nothing.
+func (p *Planner) prepareTemporary(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	if why, err := p.prepareComposed(ctx, chosen, true); why != "" || err != nil {
+		return why, err
+	}
+	chosen.Size = p.Options.streamBase(p.Memory.Share())
+	return p.start(ctx, p.firstTemporary(chosen), chosen)
+}
+
+// start starts a multipart upload to the object of x.
+func (p *Planner) start(ctx context.Context, x *engine.Requester, chosen *state.Parts) (why string, err error) {
+	chosen.Upload, err = startMultipart(ctx, p.Uplink, x)
 	if !engine.Refusal(err) || errors.Is(err, session.ErrCredentials) {
 		return "", err
 	}
@@ -173,6 +227,23 @@ func (p *Planner) start(ctx context.Context, chosen *state.Parts) (why string, e
 		return "multipart uploads are refused: " + e.Cause(), nil
 	}
 	return "", err
+}
+
+// AbortStream aborts the multipart upload of a stream that PlanStream started, and warns if it may be left.
+func (p *Planner) AbortStream(ctx context.Context, started *state.Parts) {
+	x := p.Wire
+	if started.Prefix != "" {
+		x = p.firstTemporary(started)
+	}
+	AbortUnsaved(ctx, p.Uplink, x, started.Upload)
+}
+
+// firstTemporary returns a requester for the first temporary object of a stream.
+func (p *Planner) firstTemporary(chosen *state.Parts) *engine.Requester {
+	f := dividedFile{Division: p.Division}
+	f.Journal = &saved.Journal{}
+	f.Journal.Begin(chunk.Identity{}, chosen)
+	return f.multipartTo(0, session.URI{}).Wire
 }
 
 // notComposed returns the reason why an object cannot be composed, or "".

@@ -186,6 +186,77 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPlanStream checks how a stream is sent, and which requests that takes.
+func TestPlanStream(t *testing.T) {
+	t.Parallel()
+	two, auto := Options{Connections: 2, Min: DefaultMin}, Options{Connections: 64, Min: AutoMin, Auto: true}
+	const composed = "get!404 " + aboutBucket + " parts-start"
+	for _, test := range []struct {
+		name     string
+		only     bool // one multipart upload
+		options  Options
+		size     int64 // 0 is unknown
+		spec     session.Spec
+		bucket   fakegcs.Bucket
+		refused  refusals
+		want     Way
+		why      string // of one connection, or of the limit
+		requests string
+	}{
+		{name: "a number", options: two, want: Compose, requests: composed},
+		{name: "auto", options: auto, want: Compose, requests: composed},
+		{name: "a precondition", options: auto, spec: session.Spec{IfGenerationMatch: new(int64)}, want: Compose, requests: aboutBucket + " parts-start"},
+		{name: "a size that fits", options: auto, size: 1 << 30, want: Multipart, requests: "get!404 parts-start"},
+		{name: "a size that does not", options: two, size: 5 << 40, want: Compose, requests: composed},
+		{name: "retention, a number", options: two, bucket: fakegcs.Bucket{Retention: time.Minute}, want: Multipart, why: "the bucket has a retention policy", requests: composed},
+		{name: "retention, auto", options: auto, bucket: fakegcs.Bucket{Retention: time.Minute}, why: "the bucket has a retention policy", requests: "get!404 " + aboutBucket},
+		{name: "retention, a size that does not fit", options: two, size: 5 << 40, bucket: fakegcs.Bucket{Retention: time.Minute}, why: "it has 5497558138880 bytes", requests: "get!404 " + aboutBucket},
+		{name: "a class that costs", options: two, bucket: fakegcs.Bucket{StorageClass: "COLDLINE"}, want: Multipart, why: "temporary objects of the storage class COLDLINE", requests: composed},
+		{name: "only one upload, a number", only: true, options: two, want: Multipart, why: "several multipart uploads", requests: "get!404 parts-start"},
+		{name: "only one upload, auto", only: true, options: auto, why: "several multipart uploads"},
+		{name: "an MD5", options: two, spec: session.Spec{MD5: make([]byte, 16)}, why: "an object of a multipart upload has no MD5; a composed object has no MD5"},
+		{name: "a hold", options: two, spec: session.Spec{TemporaryHold: true}, want: Compose, requests: composed},
+		{name: "refused", options: auto, refused: refusals{{faults.OpPartsStart, status(403)}}, why: "multipart uploads are refused", requests: composed + "!403"},
+		{name: "settings unreadable, auto", options: auto, refused: refusals{{faults.OpBucketGet, status(403)}}, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403"},
+		{name: "settings unreadable, a number", options: two, refused: refusals{{faults.OpBucketGet, status(403)}}, want: Multipart, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403 parts-start"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+				test.bucket.Name = "own"
+				w.bucket(test.bucket)
+				w.spec, w.options = test.spec, test.options
+				w.spec.Bucket, w.spec.Object = "own", "obj"
+				for _, r := range test.refused {
+					w.fault(r.op, 1, -1, r.do)
+				}
+				d := w.division()
+				defer d.Journal.Close()
+				if test.size > 0 {
+					d.Expect.Size = &test.size
+				}
+				p := Planner{Division: d, Multipart: true, Compose: !test.only, Buckets: w.buckets, Size: -1, ID: id}
+				plan, err := p.PlanStream(w.Context())
+				if err != nil || plan.Way != test.want || !strings.HasPrefix(plan.Why.String(), test.why) || (test.why == "") != (len(plan.Why) == 0) {
+					t.Errorf("%+v, %v", plan, err)
+				}
+				if got := w.requests(); got != test.requests {
+					t.Errorf("the requests are %s, want %s", got, test.requests)
+				}
+				if refused := p.StreamRefused(); (len(refused) > 0) != (test.requests == "") {
+					t.Errorf("without a request: %v", refused)
+				}
+				if q := plan.Parts; q != nil && (q.Upload.IsZero() || (q.Prefix != "") != (test.want == Compose) || q.Size < AutoMin) {
+					t.Errorf("%+v", q)
+				}
+				if len(w.noted(engine.Warning)) > 0 {
+					t.Error(w.noted(engine.Warning))
+				}
+			})
+		})
+	}
+}
+
 var names = regexp.MustCompile("[A-Z2-7]{26}")
 
 // plan returns the plan for a file. only is the only one to join its parts, or OneConnection for any.

@@ -1,6 +1,8 @@
 package parts
 
 import (
+	"cmp"
+
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
@@ -57,6 +59,7 @@ type Options struct {
 	Min         int64 // size of a part in bytes
 	Auto        bool  // Link chooses the number of connections
 	MinFile     int64 // Auto: smaller files, in bytes, are sent over one connection
+	MaxParts    int   // of a multipart upload of a stream; 0 is [multipart.MaxParts]
 }
 
 // risky reports whether a part of a multipart upload for each connection would be more than may be at risk
@@ -97,12 +100,12 @@ func multipartSize(size, want, limit int64) int64 {
 	return max(min(want, multipart.MaxPart), multipart.MinPart, chunk.Ceil((size+multipart.MaxParts-1)/multipart.MaxParts))
 }
 
-// streamPart returns the size of the part of a stream that begins at offset. base is that of the first one, and share
-// what the stream may have of the memory; 0 means no limit.
-func streamPart(base, offset, share int64) int64 {
+// streamPart returns the size of the part of a stream that begins at offset. base is that of the first one. A part has at
+// most the budget of the memory, because its bytes are in memory until the service has them; 0 means no limit.
+func streamPart(base, offset, budget int64) int64 {
 	size := chunk.Ceil(max(base, offset/streamGrowth))
-	if share > 0 {
-		size = min(size, max(chunk.Floor(share), base))
+	if budget > 0 {
+		size = min(size, max(chunk.Floor(budget), base))
 	}
 	return min(size, chunk.Floor(multipart.MaxPart))
 }
@@ -118,12 +121,12 @@ func (o Options) streamBase(share int64) int64 {
 	return chunk.Ceil(max(min(o.Min, limit), multipart.MinPart))
 }
 
-// StreamLimit returns how many bytes the parts of a stream hold, if its share of the memory stays the same. A share of
-// 0 means no limit of the memory.
-func (o Options) StreamLimit(share int64) (n int64) {
+// StreamLimit returns how many bytes the parts of a stream hold. It has a share of the budget of the memory at its
+// beginning; 0 means no limit.
+func (o Options) StreamLimit(share, budget int64) (n int64) {
 	base := o.streamBase(share)
-	for range multipart.MaxParts {
-		n += streamPart(base, n, share)
+	for range cmp.Or(o.MaxParts, multipart.MaxParts) {
+		n += streamPart(base, n, budget)
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -23,13 +24,16 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// stream starts the upload of r in parts. close must be called after it.
-func (w *world) stream(r io.Reader) (s *Stream, close func()) {
+// stream starts the upload of r in the parts of one multipart upload. close must be called after it.
+func (w *world) stream(r io.Reader) (s *Stream, close func()) { return w.streamIn(Multipart, r) }
+
+// streamIn is stream for one multipart upload, or for several that are composed.
+func (w *world) streamIn(way Way, r io.Reader) (s *Stream, close func()) {
 	w.Helper()
 	d := w.division()
 	d.File, d.Options.Connections = nil, max(w.options.Connections, 2)
 	d.Wire.Pos.Size.Store(-1)
-	planner := Planner{Division: d, Multipart: true, Buckets: w.buckets, Size: -1}
+	planner := Planner{Division: d, Multipart: true, Compose: way == Compose, Buckets: w.buckets, Size: -1, ID: id}
 	content, err := source.NewStream(r, d.Memory, 2*multipart.MinPart)
 	if err != nil {
 		w.Fatal(err)
@@ -39,11 +43,17 @@ func (w *world) stream(r io.Reader) (s *Stream, close func()) {
 		w.Fatalf("%d bytes, %v, %v", n, whole, err)
 	}
 	plan, err := planner.PlanStream(w.Context())
-	if err != nil || plan.Way != Multipart {
+	if err != nil || plan.Way != way {
 		w.Fatalf("%+v, %v", plan, err)
 	}
+	d.Journal.BeginRemoval(plan.Parts)
+	if err := d.Journal.Persist(w.Context()); err != nil {
+		w.Fatal(err)
+	}
 	w.requests()
-	return NewStream(d, plan.Parts, content), func() {
+	s = NewStream(d, plan.Parts, content)
+	return s, func() {
+		s.Close()
 		content.Close()
 		d.Journal.Close()
 	}
@@ -60,11 +70,8 @@ func TestStream(t *testing.T) {
 		if size, _, _, _ := s.Position(); size != -1 {
 			t.Errorf("the size is %d at the beginning", size)
 		}
-		if !s.Started() {
-			t.Error("it has not started")
-		}
 		o, err := s.Send(w.Context())
-		w.made(s.Upload, o, err)
+		w.made(s, o, err)
 		if got := w.requests(); got != strings.Repeat("parts-put ", 4)+"parts-list parts-complete get" {
 			t.Errorf("the requests are %s", got)
 		}
@@ -73,7 +80,7 @@ func TestStream(t *testing.T) {
 		if count, done, sending := s.Progress(); count != 4 || done != 4 || sending != 0 || size != n || sent != n || arrived != n || committed != n {
 			t.Errorf("at the end %d parts, %d done, %d sending; %d, %d and %d bytes of %d", count, done, sending, sent, arrived, committed, size)
 		}
-		if s.Used == nil || len(w.noted(engine.PartDone)) != 4 || s.Uplink.Tally.Sent.Load() != n {
+		if s.Used == nil || len(w.noted(engine.PartDone)) != 4 || s.last.Uplink.Tally.Sent.Load() != n {
 			t.Errorf("used %+v, %d parts are done", s.Used, len(w.noted(engine.PartDone)))
 		}
 	})
@@ -128,6 +135,88 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
+// TestStreamBeyond sends streams that need several multipart uploads, to temporary objects that are composed, with random
+// faults: each one has the right bytes, or leaves nothing. What a process left that is killed meanwhile can be removed.
+func TestStreamBeyond(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		inBubble(t, fakegcs.Options{NoMD5: rnd.IntN(2) == 0}, func(w *world) {
+			w.content, w.tries = random(2*multipart.MinPart+1+rnd.Int64N(5*multipart.MinPart)), 4
+			w.options.Connections, w.options.MaxParts = 1+rnd.IntN(4), 1+rnd.IntN(3)
+			if rnd.IntN(3) == 0 { // the compose deletes the temporary objects
+				w.ask("PATCH", "/storage/v1/b/bkt", `{"softDeletePolicy":{"retentionDurationSeconds":"604800"}}`)
+			}
+			s, end := w.streamIn(Compose, iotest.HalfReader(bytes.NewReader(w.content)))
+			for range rnd.IntN(5) {
+				op := []faults.Op{faults.OpPartsPut, faults.OpPartsStart, faults.OpPartsList, faults.OpPartsComplete, faults.OpCompose}[rnd.IntN(5)]
+				do := []faults.Action{
+					status(503), status(404), status(412), {Effect: faults.EffectCorrupt, Bytes: 1}, {Effect: faults.EffectLoseReply},
+					{Effect: faults.EffectCutRequest, Bytes: mib}, {Effect: faults.EffectReset},
+				}[rnd.IntN(7)]
+				f := faults.Fault{Match: faults.Match{Op: op}, Skip: rnd.IntN(4), Times: 1 + rnd.IntN(2), Do: do}
+				if f.Validate() == nil {
+					w.fault(op, f.Skip+1, f.Times, do)
+				}
+			}
+			ctx, kill := context.WithCancel(w.Context())
+			defer kill()
+			killed := rnd.IntN(3) == 0
+			if after := rnd.IntN(20); killed {
+				w.before = func(*http.Request) {
+					if after--; after == 0 {
+						kill()
+					}
+				}
+			}
+			o, err := s.Send(ctx)
+			w.before = nil
+			w.srv.ClearFaults()
+			want := ""
+			switch {
+			case err != nil && killed:
+				end()
+				d := w.division()
+				defer d.Journal.Close()
+				if err := NewUpload(d, false).Abandon(w.Context()); err != nil {
+					t.Error(err)
+				}
+			case err != nil:
+				defer end()
+				if _, ok := errors.AsType[*session.Error](err); !ok && !errors.Is(err, session.ErrSessionLost) {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+				if err := s.Abandon(w.Context()); err != nil {
+					t.Error(err)
+				}
+			default:
+				defer end()
+				want = "obj"
+				if err := s.Finish(w.Context()); err != nil {
+					t.Error(err)
+				}
+				if got, err := w.srv.ReadObject("bkt", "obj"); err != nil || !bytes.Equal(got, w.content) || o.Size != int64(len(got)) {
+					t.Errorf("seed %d: the object has %d other bytes, %v", seed, len(got), err)
+				}
+				n := int64(len(w.content))
+				if size, sent, _, committed := s.Position(); size != n || sent != n || committed != n {
+					t.Errorf("seed %d: %d bytes, %d sent, %d committed, want %d", seed, size, sent, committed, n)
+				}
+				if count, done, _ := s.Progress(); count != done || int64(count)*multipart.MinPart < n-2*multipart.MinPart {
+					t.Errorf("seed %d: %d parts of %d", seed, done, count)
+				}
+			}
+			lost := slices.ContainsFunc(w.srv.Requests(), func(r fakegcs.Request) bool { return r.Op == "parts-start" && r.Fault != "" })
+			if left := w.stored(); left != want && !(err != nil && left == "obj") && !lost {
+				t.Errorf("seed %d: the service has %s, want %s after %v", seed, left, want, err)
+			}
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
 // TestStreamEnds checks that a stream that fails, is interrupted or has too many parts ends with its error, and that
 // its memory is free.
 func TestStreamEnds(t *testing.T) {
@@ -160,7 +249,7 @@ func TestStreamEnds(t *testing.T) {
 				if left := w.stored(); left != "" {
 					t.Errorf("the service has %s", left)
 				}
-				if free := s.Memory.NewBuffer(s.Memory.Budget()); free == nil {
+				if free := s.last.Memory.NewBuffer(s.last.Memory.Budget()); free == nil {
 					t.Error("its memory is not free")
 				}
 			})
@@ -185,7 +274,7 @@ func TestStreamConnections(t *testing.T) {
 				w.content, w.memory, w.options.Connections = random(10*multipart.MinPart), test.memory, test.connections
 				s, end := w.stream(bytes.NewReader(w.content))
 				defer end()
-				s.Uplink.AtRisk = test.bound
+				s.last.Uplink.AtRisk = test.bound
 				most := 0
 				w.before = func(*http.Request) {
 					if len(w.noted(engine.PartDone)) == 0 {
@@ -194,7 +283,7 @@ func TestStreamConnections(t *testing.T) {
 					}
 				}
 				o, err := s.Send(w.Context())
-				w.made(s.Upload, o, err)
+				w.made(s, o, err)
 				if most != test.want {
 					t.Errorf("%d connections, want %d", most, test.want)
 				}
@@ -209,13 +298,13 @@ func TestStreamParts(t *testing.T) {
 	t.Parallel()
 	share := int64(112 * mib) // of the default
 	for _, o := range []Options{{Connections: 2, Min: DefaultMin}, {Connections: 8, Min: DefaultMin}, {Connections: 256, Min: DefaultMin}} {
-		if limit := o.StreamLimit(share); limit < 1<<39 || limit > share*multipart.MaxParts {
+		if limit := o.StreamLimit(share, share); limit < 1<<39 || limit > share*multipart.MaxParts {
 			t.Errorf("%+v: %d bytes", o, limit)
 		}
-		if limit := o.StreamLimit(0); limit < 1<<39 {
+		if limit := o.StreamLimit(0, 0); limit < 1<<39 {
 			t.Errorf("%+v: %d bytes without a limit of the memory", o, limit)
 		}
-		if limit := o.StreamLimit(3 * multipart.MinPart); limit < multipart.MinPart*multipart.MaxParts {
+		if limit := o.StreamLimit(3*multipart.MinPart, 3*multipart.MinPart); limit < multipart.MinPart*multipart.MaxParts {
 			t.Errorf("%+v: %d bytes in little memory", o, limit)
 		}
 		if base := o.streamBase(share); base < multipart.MinPart || base > DefaultMin || o.Connections > 2 && base != multipart.MinPart {
@@ -235,7 +324,7 @@ func TestStreamParts(t *testing.T) {
 // TestStreamTooLong checks the error of a stream that has more bytes than its parts hold.
 func TestStreamTooLong(t *testing.T) {
 	t.Parallel()
-	s := &Stream{Upload: &Upload{dividedFile: &dividedFile{}}}
+	s := &Stream{most: multipart.MaxParts, last: &streamPiece{Upload: &Upload{dividedFile: &dividedFile{}}}}
 	if err := s.tooLong(multipart.MaxParts-1, chunk.Range{To: 1}); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -240,13 +241,15 @@ func (w *world) next(u *Upload) *Upload {
 func (w *world) succeed(u *Upload) {
 	w.Helper()
 	o, err := u.Send(w.Context())
-	w.made(u, o, err)
+	if w.made(u, o, err); u.Unverified != nil {
+		w.Error(u.Unverified)
+	}
 }
 
 // made is succeed after Send returned o and err.
-func (w *world) made(u *Upload, o *session.Object, err error) {
+func (w *world) made(u interface{ Finish(context.Context) error }, o *session.Object, err error) {
 	w.Helper()
-	if err != nil || o.Size != int64(len(w.content)) || u.Unverified != nil {
+	if err != nil || o.Size != int64(len(w.content)) {
 		w.Fatalf("%+v, %v", o, err)
 	}
 	if err := u.Finish(w.Context()); err != nil {
@@ -274,7 +277,10 @@ func (w *world) stored() string {
 	uploads := w.ask("GET", "/bkt?uploads", "")
 	for _, text := range strings.Split(uploads, "<UploadId>")[1:] {
 		upload, _, _ := strings.Cut(text, "<")
-		names = append(names, fmt.Sprintf("%d parts", strings.Count(w.ask("GET", "/bkt/obj?uploadId="+upload, ""), "<Part>")))
+		before := uploads[:strings.Index(uploads, text)]
+		_, key, _ := strings.Cut(before[strings.LastIndex(before, "<Key>"):], ">")
+		key, _, _ = strings.Cut(key, "<")
+		names = append(names, fmt.Sprintf("%d parts", strings.Count(w.ask("GET", "/bkt/"+url.PathEscape(key)+"?uploadId="+upload, ""), "<Part>")))
 	}
 	return strings.Join(names, " ")
 }

@@ -126,11 +126,11 @@ func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 	j.edit(func() { j.reset(source, parts) })
 }
 
-// BeginRemoval makes the saved upload of a stream that is sent in the parts of a multipart upload. Its bytes are in
-// memory, so that nothing but the removal of the parts is left if the process ends.
-func (j *Journal) BeginRemoval(upload session.URI) {
+// BeginRemoval makes the saved upload of a stream that is sent in parts. Its bytes are in memory, so that nothing but the
+// removal of what parts names is left if the process ends.
+func (j *Journal) BeginRemoval(parts *state.Parts) {
 	j.edit(func() {
-		j.reset(chunk.Identity{}, &state.Parts{Upload: upload, Over: true})
+		j.reset(chunk.Identity{}, &state.Parts{Prefix: parts.Prefix, Upload: parts.Upload, Over: true})
 		j.doc.Spec.Gzip = false // there are no compressed bytes to compare
 	})
 }

@@ -95,10 +95,10 @@ func (s *Stream) First(ctx context.Context) (size int64, whole bool, err error) 
 func (s *Stream) Continue() { s.stream.Continue() }
 
 // Divide makes parts of the stream, of which First has returned the first window. The parts have at least least bytes,
-// except the last one. size returns the size of the part that begins at an offset; another goroutine calls it.
-func (s *Stream) Divide(least int64, size func(offset int64) int64) {
+// except the last one. sizes is as in [stream.Stream.Divide].
+func (s *Stream) Divide(least int64, sizes stream.Sizes) {
 	s.cur = nil
-	s.stream.Divide(least, size)
+	s.stream.Divide(least, sizes)
 }
 
 // NextPart waits for the next part of a divided stream, and returns its range. The caller must call Free. After the

@@ -12,6 +12,8 @@ type Buffer struct {
 	pieces []*piece
 	size   int64
 	of     *account // nil unless it is a section of a stream
+	grown  bool     // the section has memory beyond the share of its stream
+	paid   int64    // bytes of that memory for which it has no pieces yet
 }
 
 // NewBuffer returns a Buffer for size bytes, or nil if they do not fit in the budget. It never
@@ -54,6 +56,11 @@ func (b *Buffer) Reader() io.Reader { return &partReader{b.pieces, 0, b.size} }
 // Free returns the memory to the budget. The Buffer, its slices and its readers must not be
 // used afterwards.
 func (b *Buffer) Free() {
-	b.memory.putOf(b.of, b.pieces)
+	if b.of == nil {
+		b.memory.put(b.pieces)
+	} else {
+		b.memory.recycle(b.pieces)
+		b.of.give(b, int64(len(b.pieces))*chunk.Granularity+b.paid)
+	}
 	b.pieces, b.size = nil, 0
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // minWindow is the number of bytes that a window can always have, even if the
-// budget is spent. A stream therefore never waits for another one.
+// budget is spent. A stream therefore never waits for another one, except for a section that must be large.
 const minWindow = 1 << 20
 
 // Memory is the memory that streams share, see [Memory.NewStream]. The zero value
@@ -18,6 +18,8 @@ type Memory struct {
 	streams int           // started and not closed
 	used    int64         // bytes of all pieces in use
 	freed   chan struct{} // closed when there may be more memory; nil unless a divided stream waits for that
+	turns   []*account    // divided streams that wait for memory beyond their share, in order
+	grown   int           // sections that have such memory
 }
 
 // NewMemory returns a budget of bytes for streams. 0 means no limit. The windows get
@@ -111,21 +113,20 @@ func (m *Memory) scarce(limit int64) bool {
 }
 
 // put takes pieces back. The caller must not use them afterwards.
-func (m *Memory) put(list []*piece) { m.putOf(nil, list) }
+func (m *Memory) put(list []*piece) {
+	m.recycle(list)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= int64(len(list)) * chunk.Granularity
+	m.wake()
+}
 
-// putOf is put for the pieces of a divided stream, unless of is nil.
-func (m *Memory) putOf(of *account, list []*piece) {
+// recycle makes pieces available to all streams of the process.
+func (*Memory) recycle(list []*piece) {
 	for i, b := range list {
 		pieces.Put(b)
 		list[i] = nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used -= int64(len(list)) * chunk.Granularity
-	if of != nil {
-		of.used -= int64(len(list)) * chunk.Granularity
-	}
-	m.wake()
 }
 
 // Share returns the share of each stream in bytes; 0 means no limit.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
@@ -20,10 +21,21 @@ type Section struct {
 
 // division is how a stream is divided into sections.
 type division struct {
-	least    int64                    // bytes that a section can always have
-	size     func(offset int64) int64 // of the section that begins at offset
+	least    int64 // bytes that a section can always have
+	sizes    Sizes
 	memory   account
 	sections chan filledSection
+}
+
+// Sizes returns the size that the section which begins at an offset should have, and the one that it must have, even if
+// the stream waits for the memory of others.
+type Sizes func(offset int64) (want, must int64)
+
+// at returns the sizes of the section that begins at offset, rounded up.
+func (d *division) at(offset int64) (want, must int64) {
+	want, must = d.sizes(offset)
+	must = max(chunk.Ceil(must), d.least)
+	return max(chunk.Ceil(want), must), must
 }
 
 // filledSection is a section, or the error that ended the stream.
@@ -49,15 +61,18 @@ func (s *Stream) HoldFirst() {
 func (s *Stream) Continue() { s.after <- nil }
 
 // Divide makes sections of the rest of the stream, which begins with the part that Next has returned. That part
-// must not be the last one, and must have least bytes or more. size returns the size of the section that begins at an
-// offset. The goroutine of the stream calls it, too. The sizes are rounded up to multiples of
-// [chunk.Granularity].
+// must not be the last one, and must have least bytes or more. The goroutine of the stream calls sizes, too. The sizes
+// are rounded up to multiples of [chunk.Granularity].
 //
 // All sections that were not freed use at most the share of the stream, see [NewMemory]. While it is used up, or
 // the budget, the stream reads nothing. If a section is the only one, it then ends, but not before it has least
-// bytes. Divide is called after HoldFirst, instead of Continue. The stream then has no more parts for Next.
-func (s *Stream) Divide(least int64, size func(offset int64) int64) {
-	d := &division{least: least, size: size, sections: make(chan filledSection)}
+// bytes, which it can always have, nor before it has the bytes that it must have: for those, streams wait in turn until
+// they fit in the budget, whatever their shares are. One section has them even if they do not fit, so that some stream
+// always continues. A section must not have more than the budget.
+//
+// Divide is called after HoldFirst, instead of Continue. The stream then has no more parts for Next.
+func (s *Stream) Divide(least int64, sizes Sizes) {
+	d := &division{least: least, sizes: sizes, sections: make(chan filledSection)}
 	d.memory = account{memory: s.memory, used: int64(len(s.cur.pieces)) * chunk.Granularity}
 	s.divided = d
 	s.after <- d
@@ -86,7 +101,7 @@ func (s *Stream) NextSection(ctx context.Context) (Section, error) {
 // cut returns the first section of the part that was read before the stream was divided.
 func (s *Stream) cut() Section {
 	d, cur := s.divided, s.cur
-	size := max(chunk.Ceil(d.size(cur.From)), d.least)
+	size, _ := d.at(cur.From)
 	if cur.Len()-size < d.least {
 		size = cur.Len()
 	}
@@ -139,10 +154,11 @@ func (f *streamReader) hand(d *division, s filledSection) bool {
 // fillSection reads the next section. The section may have some bytes even if there is an error.
 func (f *streamReader) fillSection(d *division) (Section, error) {
 	b := &Buffer{memory: f.memory, of: &d.memory}
-	want, before := max(chunk.Ceil(d.size(f.off)), d.least), f.crc
+	want, must := d.at(f.off)
+	before := f.crc
 	var err error
 	for b.size < want && err == nil {
-		p := d.memory.take(b.size, d.least, f.stop)
+		p := d.memory.take(b, d.least, must, f.stop)
 		if p == nil {
 			break
 		}
@@ -162,33 +178,94 @@ func (f *streamReader) fillSection(d *division) (Section, error) {
 	return section, err
 }
 
-// take waits for a piece of a section that has size bytes. It returns nil if the section must end, or if stop is
-// closed.
-func (a *account) take(size, least int64, stop <-chan struct{}) *piece {
-	m := a.memory
+// take waits for a piece of the section b. It returns nil if the section must end, or if stop is closed.
+func (a *account) take(b *Buffer, least, must int64, stop <-chan struct{}) *piece {
 	for {
-		m.mu.Lock()
-		_, share := m.share()
-		alone := a.used == size
-		fits := m.budget == 0 || a.used+chunk.Granularity <= share && m.used+chunk.Granularity <= m.budget
-		if fits || alone && size < least {
-			a.used += chunk.Granularity
-			m.used += chunk.Granularity
-			m.mu.Unlock()
+		granted, freed := a.grant(b, least, must)
+		switch {
+		case granted:
 			return pieces.Get().(*piece)
-		}
-		if m.freed == nil {
-			m.freed = make(chan struct{})
-		}
-		freed := m.freed
-		m.mu.Unlock()
-		if alone {
-			return nil // nothing of the stream will be freed before this section is sent
+		case freed == nil:
+			return nil
 		}
 		select {
 		case <-freed:
 		case <-stop:
+			a.memory.mu.Lock()
+			a.leaveTurns()
+			a.memory.mu.Unlock()
 			return nil
 		}
 	}
+}
+
+// grant counts a piece of the section b, if there is memory for it. If there is not, freed is closed when there may be
+// more, or nil if the section must end.
+func (a *account) grant(b *Buffer, least, must int64) (granted bool, freed <-chan struct{}) {
+	m := a.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, share := m.share()
+	alone := a.used == b.size // nothing of the stream will be freed before this section is sent
+	switch {
+	case b.paid > 0:
+		b.paid -= chunk.Granularity
+		return true, nil
+	case m.budget == 0 || a.used+chunk.Granularity <= share && m.used+chunk.Granularity <= m.budget || alone && b.size < least:
+		a.count(chunk.Granularity)
+		a.leaveTurns() // if its share has grown meanwhile
+		return true, nil
+	case alone && b.size >= must:
+		return false, nil
+	case alone && a.turn(must-b.size):
+		a.count(must - b.size)
+		b.grown, b.paid = true, must-b.size-chunk.Granularity
+		m.grown++
+		return true, nil
+	}
+	if m.freed == nil {
+		m.freed = make(chan struct{})
+	}
+	return false, m.freed
+}
+
+// turn reports whether it is the turn of the stream to have n bytes beyond its share. The caller holds memory.mu.
+func (a *account) turn(n int64) bool {
+	m := a.memory
+	if !slices.Contains(m.turns, a) {
+		m.turns = append(m.turns, a)
+	}
+	if m.turns[0] != a || m.grown > 0 && m.used+n > m.budget {
+		return false
+	}
+	a.leaveTurns()
+	return true
+}
+
+// leaveTurns makes the stream wait for a turn no longer. The caller holds memory.mu.
+func (a *account) leaveTurns() {
+	m := a.memory
+	if i := slices.Index(m.turns, a); i >= 0 {
+		m.turns = slices.Delete(m.turns, i, i+1)
+		m.wake() // it may be the turn of the next one
+	}
+}
+
+// count counts n bytes more. The caller holds memory.mu.
+func (a *account) count(n int64) {
+	a.used += n
+	a.memory.used += n
+}
+
+// give takes the n bytes of the section b back.
+func (a *account) give(b *Buffer, n int64) {
+	m := a.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.count(-n)
+	if b.grown {
+		m.grown--
+	}
+	b.grown, b.paid = false, 0
+	m.wake()
 }

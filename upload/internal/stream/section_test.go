@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"gcsup/chunk"
 	"gcsup/upload/internal/stream"
@@ -27,7 +28,7 @@ func divided(t *testing.T, m *stream.Memory, r io.Reader, window int, least, siz
 		t.Fatalf("Head: %v, %v", whole, err)
 	}
 	next(t, s)
-	s.Divide(least, func(int64) int64 { return size })
+	s.Divide(least, func(int64) (want, must int64) { return size, 0 })
 	return s
 }
 
@@ -220,6 +221,63 @@ func TestManyDividedStreams(t *testing.T) {
 			<-done
 		}
 		if used, streams := m.Used(); used != 0 || streams != 0 || most.Load() > max(budget*7/8, 2*n*2*mib) {
+			t.Errorf("%d bytes of %d streams are still in use, and at most %d were", used, streams, most.Load())
+		}
+	})
+}
+
+// TestSectionsGrow checks that streams whose shares are small have sections as large as they must be, in turn, that the
+// budget is exceeded by one of them at most, and that streams which are closed meanwhile do not stop the others.
+func TestSectionsGrow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const budget, n, least, must, total = 14 * mib, 8, mib, 6 * mib, 50*mib + 7
+		m := stream.NewMemory(16 * mib)
+		var most atomic.Int64
+		done := make(chan struct{})
+		for i := range n {
+			s, err := m.NewStream(io.LimitReader(zeros{}, total), 2*mib)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.HoldFirst()
+			next(t, s)
+			s.Divide(least, func(offset int64) (int64, int64) { return must, min(offset, must) })
+			go func() {
+				defer func() { done <- struct{}{} }()
+				defer s.Close()
+				at := int64(0)
+				for {
+					section, err := s.NextSection(t.Context())
+					if err == io.EOF {
+						break
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					used, _ := m.Used()
+					for was := most.Load(); used > was && !most.CompareAndSwap(was, used); was = most.Load() {
+					}
+					if want := min(max(section.From, least), must, total-section.From); section.Len() < want {
+						t.Errorf("stream %d has %d bytes at %d, want %d", i, section.Len(), section.From, want)
+					}
+					time.Sleep(time.Duration(i+1) * time.Second) // it is sent
+					at = section.To
+					section.Free()
+					if i%3 == 2 && at > 20*mib {
+						return
+					}
+				}
+				if at != total {
+					t.Errorf("stream %d has %d bytes", i, at)
+				}
+			}()
+		}
+		for range n {
+			<-done
+		}
+		if used, streams := m.Used(); used != 0 || streams != 0 || most.Load() > max(budget, n*least)+must {
 			t.Errorf("%d bytes of %d streams are still in use, and at most %d were", used, streams, most.Load())
 		}
 	})
