@@ -123,8 +123,8 @@ func streamPlanner(c *call, id string) *parts.Planner {
 	}
 }
 
-// startStream starts the multipart upload of a stream, and saves it to be removed. The plan has no parts if the stream is
-// sent over one connection.
+// startStream starts the multipart upload of a stream, and saves it to be removed. The plan has no parts if the stream
+// is sent over one connection.
 func startStream(ctx context.Context, c *call) (parts.Plan, error) {
 	draft := state.Upload{ID: streamID + strings.ToLower(rand.Text()), SourceIdentity: "-"}
 	if _, _, err := c.openJournal(ctx, draft, nil); err != nil {
@@ -151,8 +151,8 @@ func unsavable(err error) parts.Reasons {
 }
 
 // removeEarlierStreams begins to remove what streams in parts left at the service because their processes were killed.
-// In a store with leases it removes nothing: a process whose lease has expired may live, and go on when its network does.
-// wait must be called when the upload has ended. The rest is left to the next stream.
+// In a store with leases it removes nothing: a process whose lease has expired may live, and go on when its network
+// does. wait must be called when the upload has ended. The rest is left to the next stream.
 func (c *call) removeEarlierStreams(ctx context.Context) (wait func()) {
 	if _, leases := c.u.opts.Store.(state.Leaser); leases {
 		return func() {}

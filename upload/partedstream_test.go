@@ -252,8 +252,8 @@ func TestStreamInPartsFails(t *testing.T) {
 	}
 }
 
-// TestStreamBeyond sends streams of more than one multipart upload, with and without a precondition, and in a bucket that
-// does not allow temporary objects.
+// TestStreamBeyond sends streams of more than one multipart upload, with and without a precondition, and in a bucket
+// that does not allow temporary objects.
 func TestStreamBeyond(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -452,8 +452,8 @@ func TestStreamInPartsKilled(t *testing.T) {
 	}
 }
 
-// TestStreamInPartsStopped checks that a stream cannot be paused, or get another source, and goes on, and that Cancel ends
-// it and removes what it stored.
+// TestStreamInPartsStopped checks that a stream cannot be paused, or get another source, and goes on, and that Cancel
+// ends it and removes what it stored.
 func TestStreamInPartsStopped(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

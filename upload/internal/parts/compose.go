@@ -28,8 +28,8 @@ type span struct {
 	from   []bucket.Component // nil if it is a part
 }
 
-// madeSize returns the size of the temporary object of a finished part. What an earlier process left of a stream does not
-// have it.
+// madeSize returns the size of the temporary object of a finished part. What an earlier process left of a stream does
+// not have it.
 func (c *composer) madeSize(ctx context.Context, p *filePart) (int64, error) {
 	if c.file.size > 0 {
 		return p.rng.Len(), nil

@@ -68,8 +68,8 @@ func (c *composer) remove(ctx context.Context, p *filePart, known bool, left *le
 	left.add(c.delete(ctx, p.Requester, s.Generation, known))
 }
 
-// removeNext aborts the multipart upload to the next temporary object of a stream. It deletes the object if the upload was
-// completed, although that is not recorded.
+// removeNext aborts the multipart upload to the next temporary object of a stream. It deletes the object if the upload
+// was completed, although that is not recorded.
 func (c *composer) removeNext(ctx context.Context, left *leftovers) {
 	next := c.next()
 	if next == nil {

@@ -37,9 +37,9 @@ func (p *Planner) Plan(ctx context.Context) (Plan, error) {
 // PlanStream is Plan for a stream, whose size is Expect.Size or not known. The rate of one connection is not measured
 // first, as for a file: what was sent meanwhile would be sent again.
 //
-// Its multipart upload is started. If the plan is Multipart, it is to the object, and Why has the reasons why the stream
-// can have no more than its parts. If the plan is Compose, it is to a temporary object, of which there may be several.
-// Temporary objects must cost nothing, also if Options.Auto is not set.
+// Its multipart upload is started. If the plan is Multipart, it is to the object, and Why has the reasons why the
+// stream can have no more than its parts. If the plan is Compose, it is to a temporary object, of which there may be
+// several. Temporary objects must cost nothing, also if Options.Auto is not set.
 func (p *Planner) PlanStream(ctx context.Context) (Plan, error) {
 	f := p.streamFacts()
 	first := func() bool { return f.compose != none }
@@ -206,7 +206,8 @@ func (p *Planner) prepareStream(ctx context.Context, chosen *state.Parts) (why s
 	return p.start(ctx, p.Wire, chosen)
 }
 
-// prepareTemporary starts the multipart upload of a stream to the first temporary object, if temporary objects cost nothing.
+// prepareTemporary starts the multipart upload of a stream to the first temporary object, if temporary objects cost
+// nothing.
 func (p *Planner) prepareTemporary(ctx context.Context, chosen *state.Parts) (why string, err error) {
 	if why, err := p.prepareComposed(ctx, chosen, true); why != "" || err != nil {
 		return why, err

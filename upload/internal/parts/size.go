@@ -100,8 +100,8 @@ func multipartSize(size, want, limit int64) int64 {
 	return max(min(want, multipart.MaxPart), multipart.MinPart, chunk.Ceil((size+multipart.MaxParts-1)/multipart.MaxParts))
 }
 
-// streamPart returns the size of the part of a stream that begins at offset. base is that of the first one. A part has at
-// most the budget of the memory, because its bytes are in memory until the service has them; 0 means no limit.
+// streamPart returns the size of the part of a stream that begins at offset. base is that of the first one. A part has
+// at most the budget of the memory, because its bytes are in memory until the service has them; 0 means no limit.
 func streamPart(base, offset, budget int64) int64 {
 	size := chunk.Ceil(max(base, offset/streamGrowth))
 	if budget > 0 {

@@ -20,8 +20,8 @@ import (
 	"gcsup/upload/internal/source"
 )
 
-// Stream sends a stream in parts. The bytes of a part are in memory until the service has it, so that no other process can
-// continue the upload. The parts are those of a multipart upload to the object, or of as many multipart uploads to
+// Stream sends a stream in parts. The bytes of a part are in memory until the service has it, so that no other process
+// can continue the upload. The parts are those of a multipart upload to the object, or of as many multipart uploads to
 // temporary objects as the stream needs, which are composed.
 type Stream struct {
 	whole   *Upload        // composes the object; nil if there is one multipart upload to the object
@@ -62,7 +62,8 @@ func StreamWindow(n, share int64) bool {
 }
 
 // NewStream returns the upload of content in parts as d and chosen describe. The first window of content is known, and
-// [StreamWindow] accepts it. The journal of d records the temporary objects, so that they are removed if the process ends.
+// [StreamWindow] accepts it. The journal of d records the temporary objects, so that they are removed if the process
+// ends.
 func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream {
 	s := &Stream{removal: d.Journal, most: cmp.Or(d.Options.MaxParts, multipart.MaxParts), content: content}
 	d.Journal = &saved.Journal{} // the saved upload has no parts

@@ -135,8 +135,9 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// TestStreamBeyond sends streams that need several multipart uploads, to temporary objects that are composed, with random
-// faults: each one has the right bytes, or leaves nothing. What a process left that is killed meanwhile can be removed.
+// TestStreamBeyond sends streams that need several multipart uploads, to temporary objects that are composed, with
+// random faults: each one has the right bytes, or leaves nothing. What a process left that is killed meanwhile can be
+// removed.
 func TestStreamBeyond(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {

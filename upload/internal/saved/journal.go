@@ -126,8 +126,8 @@ func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
 	j.edit(func() { j.reset(source, parts) })
 }
 
-// BeginRemoval makes the saved upload of a stream that is sent in parts. Its bytes are in memory, so that nothing but the
-// removal of what parts names is left if the process ends.
+// BeginRemoval makes the saved upload of a stream that is sent in parts. Its bytes are in memory, so that nothing but
+// the removal of what parts names is left if the process ends.
 func (j *Journal) BeginRemoval(parts *state.Parts) {
 	j.edit(func() {
 		j.reset(chunk.Identity{}, &state.Parts{Prefix: parts.Prefix, Upload: parts.Upload, Over: true})

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTurns checks the order of streams that need memory beyond their share: one that got it in another way, or does not
-// need it any more, does not keep the turn.
+// TestTurns checks the order of streams that need memory beyond their share: one that got it in another way, or does
+// not need it any more, does not keep the turn.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
