@@ -80,7 +80,8 @@ type CallOptions struct {
 	// upload, in place of the path of the file with its links resolved. Use it if machines that share a store reach the
 	// file over different links: with the same name, destination and endpoint, they continue the
 	// same upload, and only one works on it at a time. [Uploader.ID], Import and TakeOver use
-	// the name, too.
+	// the name, too. For a stream in a spool, the name is [SavedUpload].Identity, so that a program can find an
+	// interrupted upload of the same stream. It does not resume that upload.
 	SourceName string
 
 	// Accept, if not nil, is called with each file that File, Files or Resume opens, before

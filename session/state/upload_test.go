@@ -242,7 +242,7 @@ func TestPlantedUploads(t *testing.T) {
 		}
 	}
 	for _, edit := range []func(map[string]any){
-		func(map[string]any) {}, stream(func(map[string]any) {}), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
+		func(map[string]any) {}, stream(func(map[string]any) {}), stream(set("source_identity", "x")), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
 	} {
 		if _, err := state.Decode(encoded(t, edit)); err != nil {
 			t.Fatalf("valid: %v", err)
@@ -250,7 +250,6 @@ func TestPlantedUploads(t *testing.T) {
 	}
 	for name, edit := range map[string]func(map[string]any){
 		"a stream with a path":        stream(set("source_path", "/x")),
-		"a stream with an identity":   stream(set("source_identity", "x")),
 		"a stream that moved":         stream(set("moved_to", "x")),
 		"a stream without a spool":    stream(set("spool", map[string]any{})),
 		"no id":                       drop("id"),
