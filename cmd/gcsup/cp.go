@@ -209,8 +209,13 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	}
 	var progress *record
 	if f.batch.manifest != "" {
+		check := f.batch.manifestCheck && f.batch.recorded(chosen.shard)
 		if progress, err = openRecord(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
 			return r.refuse(chosen.named, err)
+		}
+		if check {
+			listing := upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: f.template.UserProject}
+			jobs = progress.lookedUp(ctx, c.uploader, listing, jobs)
 		}
 		jobs = progress.unfinished(ctx, jobs)
 	}
