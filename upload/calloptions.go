@@ -79,7 +79,9 @@ type CallOptions struct {
 	// SourceName, if not "", replaces the path of the file of File, or of each file of Files, in the ID of the
 	// upload. Use it if machines that share a store have the file at different paths: with the same name,
 	// destination and endpoint, they continue the same upload, and only one works on it at a time.
-	// [Uploader.ID], Import and TakeOver use the name, too.
+	// [Uploader.ID], Import and TakeOver use the name, too. For a stream in a spool, the name is
+	// [SavedUpload].Identity, so that a program can find an interrupted upload of the same stream. It does not resume
+	// that upload.
 	SourceName string
 
 	// Accept, if not nil, is called with each file that File, Files or Resume opens, before

@@ -248,7 +248,7 @@ func (p *pruner) decide(ctx context.Context, s *savedCall, lease state.Lease, pr
 			return err
 		}
 	}
-	pruned.SourceMissing = !useless && p.opts.MissingSource && doc.SourceIdentity == "" && missing(sourceOf(doc))
+	pruned.SourceMissing = !useless && p.opts.MissingSource && (doc.SourceIdentity == "" || doc.Spool != nil) && missing(sourceOf(doc))
 	discard := withSpool(ctx, doc, func() error { return saved.Delete(ctx, lease) })
 	switch {
 	case !useless && !pruned.SourceMissing && !pruned.Incomplete:

@@ -24,7 +24,7 @@ type SavedUpload struct {
 	Spec     Spec   // the object, as given when the session was started
 
 	Path     string // of the source; "" for a stream, or if there is an Identity
-	Identity string // of the source, see Uploader.ReaderAt; "" if it is a file
+	Identity string // of the source, see Uploader.ReaderAt; of a stream in a spool, CallOptions.SourceName; "" if it is a file
 	Spool    string // the directory with the bytes of a stream, see Spool; "" for another source
 	Size     int64  // of the object; -1 if the compressed size, or that of a stream, is not known yet
 

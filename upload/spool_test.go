@@ -624,6 +624,56 @@ func TestSpoolMissing(t *testing.T) {
 	})
 }
 
+// TestSpoolName checks that a stream is saved with the name that the caller gave, so that the caller finds it when
+// the stream is interrupted, and that the name changes nothing else.
+func TestSpoolName(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
+		var ids []string
+		for _, name := range []string{"", "rows of a table", "rows of a table", "\xff"} {
+			up := withCall(w.uploader(w.spooling(0)), upload.CallOptions{SourceName: name})
+			res, err := up.Reader(w.t.Context(), pieces(data(mib)), spec)
+			if name == "\xff" {
+				if !errors.Is(err, session.ErrInvalid) || res.Resumable {
+					t.Errorf("name that is not UTF-8: %v", err)
+				}
+				continue
+			}
+			if !errors.Is(err, session.ErrRetriesExhausted) {
+				t.Fatal(err)
+			}
+			if _, err := w.uploader().Resume(w.t.Context(), res.ID); !errors.Is(err, session.ErrRetriesExhausted) { // saves it again
+				t.Fatal(err)
+			}
+			for s, err := range up.Saved(w.t.Context()) {
+				if err != nil || s.ID == res.ID && (s.Identity != name || s.Source() != "-") {
+					t.Errorf("saved with the name %q: %+v, %v", name, s, err)
+				}
+			}
+			ids = append(ids, res.ID)
+		}
+		w.wantSaved(3) // the same name is another stream
+		w.srv.ClearFaults()
+		if err := os.RemoveAll(filepath.Join(w.spoolDir(), ids[2])); err != nil {
+			t.Fatal(err)
+		}
+		for p, err := range w.uploader().Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
+			if err != nil || p.Deleted != (p.ID == ids[2]) {
+				t.Errorf("pruned: %+v, %v", p, err)
+			}
+		}
+		for _, id := range ids[:2] {
+			if _, err := w.uploader().Resume(w.t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		}
+		w.wantObject("obj", data(mib))
+		w.wantSaved(0)
+		w.wantNoSpool()
+	})
+}
+
 // TestSpoolSessionIsSavedFirst checks that no byte is sent in a session that the store does not have. What it
 // commits is removed from the disk, and after a kill no process could continue. While the input lasts, the upload
 // waits for the store; after that, it stays resumable.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"gcsup/chunk"
 	"gcsup/internal/grace"
@@ -36,6 +37,9 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	ctx, c.interrupt = context.WithCancelCause(ctx)
 	defer c.interrupt(nil)
 	ctx = c.storeContext(ctx)
+	if !utf8.ValidString(c.u.source) {
+		return fmt.Errorf("%w: the stream has the name %q: want UTF-8", session.ErrInvalid, c.u.source)
+	}
 	o := c.u.opts.Spool
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -43,7 +47,7 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	}
 	id := c.u.hashID(c.spec, "stream", rand.Text()) // no other call sends these bytes
 	c.identify(id, c.spec)
-	if _, _, err := c.openJournal(ctx, state.Upload{ID: id, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
+	if _, _, err := c.openJournal(ctx, state.Upload{ID: id, SourceIdentity: c.u.source, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
 		return err
 	}
 	defer c.journal.Close()

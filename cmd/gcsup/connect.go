@@ -168,24 +168,30 @@ func (c *connection) storeRetry() storeretry.Retry {
 // endpointMismatch returns the error for a saved upload that was started at endpoint,
 // if another endpoint is in use. Its text explains how to select that endpoint.
 func (f *targetFlags) endpointMismatch(c *connection, endpoint string) error {
+	return f.selectEndpoint(c, "it was started", endpoint)
+}
+
+// selectEndpoint returns an error whose text explains how to select the endpoint at which something was done, if another
+// endpoint is in use.
+func (f *targetFlags) selectEndpoint(c *connection, done, endpoint string) error {
 	var text string
 	switch {
 	case isLocal(endpoint):
-		text = "it was started with --emulator: give --emulator=DIR with the same directory"
+		text = done + " with --emulator: give --emulator=DIR with the same directory"
 		if dir, err := stateDir(f.state.dir); err == nil && endpoint == localEndpoint(filepath.Join(dir, "emulator")) {
-			text = "it was started with --emulator: give --emulator again"
+			text = done + " with --emulator: give --emulator again"
 		}
 	case endpoint == "https://storage."+cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com"):
-		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", endpoint)
+		text = fmt.Sprintf("%s at %s: remove --emulator and --endpoint, and unset STORAGE_EMULATOR_HOST", done, endpoint)
 		if c.endpoint == gcs.MutualTLSEndpoint {
-			text = fmt.Sprintf("it was started at %s: set GOOGLE_API_USE_MTLS_ENDPOINT=never", endpoint)
+			text = fmt.Sprintf("%s at %s: set GOOGLE_API_USE_MTLS_ENDPOINT=never", done, endpoint)
 		}
 	case endpoint == gcs.MutualTLSEndpoint:
-		text = fmt.Sprintf("it was started at %s: remove --emulator and --endpoint, unset STORAGE_EMULATOR_HOST, and set GOOGLE_API_USE_MTLS_ENDPOINT=always", endpoint)
+		text = fmt.Sprintf("%s at %s: remove --emulator and --endpoint, unset STORAGE_EMULATOR_HOST, and set GOOGLE_API_USE_MTLS_ENDPOINT=always", done, endpoint)
 	default:
-		// The saved upload may be an import: quote its endpoint, and warn.
-		text = fmt.Sprintf("it was started at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[3]s; if you trust it with your credentials, give --endpoint=%[3]s",
-			endpoint, endpointText(c.endpoint), shell.Quote(endpoint))
+		// The endpoint is from a file that may be another user's: quote it, and warn.
+		text = fmt.Sprintf("%s at %s, not at %s: if that is an emulator, set STORAGE_EMULATOR_HOST=%[4]s; if you trust it with your credentials, give --endpoint=%[4]s",
+			done, endpoint, endpointText(c.endpoint), shell.Quote(endpoint))
 	}
 	return exit.WithKind(errors.New(text), session.ErrURIMismatch)
 }

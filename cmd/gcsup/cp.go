@@ -163,9 +163,15 @@ func (f *cpFlags) runStream(cmd *cobra.Command, std stdio, r *reporter, opts upl
 		announceTyping(r.console, std.in, "the content of the object")
 		announcePipe(r.console, std, t.destination)
 	}
+	name := ""
+	if words != nil && opts.Spool != nil && !c.saved.shared {
+		r.use(c)
+		name = f.target.commandName(r, words)
+		r.explain.announceEarlierStream(cmd.Context(), name, t.destination)
+	}
 	t.do = func(ctx context.Context) (*upload.Result, error) {
 		if words != nil {
-			return uploadOutput(ctx, c.uploader, program, spec)
+			return uploadOutput(ctx, c.uploader, program, name, spec)
 		}
 		return c.uploader.Reader(ctx, newInterruptible(std.in), spec)
 	}
@@ -195,12 +201,21 @@ func (f *cpFlags) runFiles(cmd *cobra.Command, r *reporter, opts upload.Options,
 	ctx, jobs := cmd.Context(), chosen.jobs
 	r.use(c)
 	if !f.restart && !f.batch.dryRun {
-		r.explain.announceMoved(ctx, chosen.named)
+		saved := r.explain.savedUploads(ctx)
+		r.explain.announceMoved(saved, chosen.named)
+		if chosen.single() {
+			r.explain.announceEarlierFile(ctx, saved, chosen.named[0])
+		}
 	}
 	var progress *batchManifest
 	if f.batch.manifest != "" {
+		check := f.batch.manifestCheck && f.batch.recorded(chosen.shard)
 		if progress, err = openManifest(f.batch.manifestFile(chosen.shard), c.endpoint); err != nil {
 			return r.refuse(chosen.named, err)
+		}
+		if check {
+			listing := upload.Listing{Bucket: chosen.bucket, Prefix: chosen.prefix, UserProject: f.template.UserProject}
+			jobs = progress.lookedUp(ctx, c.uploader, listing, jobs)
 		}
 		jobs = progress.unfinished(ctx, jobs)
 	}

@@ -35,11 +35,12 @@ func (r *reporter) newCommand(std stdio, words []string) (*command.Command, erro
 	return command.New(o)
 }
 
-// uploadOutput uploads the output of a command. The object is made only if the command exits with 0.
-func uploadOutput(ctx context.Context, u *upload.Uploader, c *command.Command, spec session.Spec) (*upload.Result, error) {
+// uploadOutput uploads the output of a command, which is saved under name if it is in a spool. The object is made only
+// if the command exits with 0.
+func uploadOutput(ctx context.Context, u *upload.Uploader, c *command.Command, name string, spec session.Spec) (*upload.Result, error) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, c.Stop)()
-	u, err := u.With(upload.CallOptions{Confirm: c.Confirm})
+	u, err := u.With(upload.CallOptions{Confirm: c.Confirm, SourceName: name})
 	if err != nil {
 		return nil, err
 	}

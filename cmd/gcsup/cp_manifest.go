@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 
+	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/manifest"
 )
@@ -40,6 +41,39 @@ func (r *batchManifest) unfinished(ctx context.Context, jobs iter.Seq[upload.Job
 			}
 		}
 	}
+}
+
+// lookedUp yields the jobs with their objects. If the bucket cannot be listed, it yields no more.
+func (r *batchManifest) lookedUp(ctx context.Context, u *upload.Uploader, l upload.Listing, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job, err := range u.Lookup(ctx, l, jobs) {
+			if err == nil && job.Err == nil && !job.Listed { // the bucket has many other objects
+				one := upload.Listing{Bucket: l.Bucket, Prefix: job.Spec.Object, UserProject: l.UserProject}
+				job.Object, err = object(u.List(ctx, one), job.Spec.Object)
+				job.Listed = err == nil
+			}
+			if err != nil {
+				if ctx.Err() == nil {
+					r.fail(err)
+				}
+				return
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+}
+
+// object returns the object with that name, or nil. No other name in a listing of this prefix comes before it.
+func object(listing iter.Seq2[*session.Object, error], name string) (*session.Object, error) {
+	for o, err := range listing {
+		if err != nil || o.Name != name {
+			return nil, err
+		}
+		return o, nil
+	}
+	return nil, nil
 }
 
 // add records the outcome of a file. notFile reports that it is skipped because it is

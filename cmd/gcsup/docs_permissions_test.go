@@ -132,6 +132,7 @@ func TestPermissions(t *testing.T) {
 		{row: "`cp --remove-source`, `outbox run`", args: []string{"cp", "--remove-source", "small", "gs://demo/new/"}},
 		{row: "`verify` of one file", args: []string{"verify", "small", "gs://demo/old"}},
 		{row: "`verify -r`, `verify -r --extra`", args: []string{"verify", "-r", "--extra", "tree/.", "gs://demo/same"}},
+		{row: "`verify --manifest`", args: []string{"verify", "--manifest", "record.jsonl"}},
 		{row: "`cp --parallel N --parallel-by=multipart`", args: []string{"cp", "--parallel=2", "--parallel-by=multipart", "large", "gs://demo/new/"}},
 		{row: composed, args: append([]string{"cp", "large", "gs://demo/new/"}, compose...)},
 		{row: session, args: []string{"resume", "--all"}, left: "gs://demo/left"},
@@ -220,6 +221,7 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	command(exit.OK, "cp", "small", "gs://demo/old")
 	command(exit.OK, "cp", "small", "gs://demo/extra/x")
 	command(exit.OK, "cp", "-r", "tree/.", "gs://demo/same")
+	command(exit.OK, "cp", "--manifest=record.jsonl", "small", "gs://demo/recorded")
 	if f.left != "" {
 		for _, op := range []faults.Op{faults.OpFinalize, faults.OpPartsComplete, faults.OpCompose} {
 			match := faults.Match{Op: op}

@@ -43,6 +43,7 @@ var envRules = cmdline.Rules{
 		"log-level":       {"log-file"},
 		"spool":           {stdinName},
 		"spool-limit":     {"spool"},
+		"manifest-check":  {"manifest"},
 		"null":            {"files-from", "read-paths-from-stdin"},
 		"directory":       {"files-from", "read-paths-from-stdin"},
 		"extra":           {"recursive", "recursive-too"},

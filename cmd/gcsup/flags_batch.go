@@ -20,6 +20,7 @@ type batchFlags struct {
 	jobs          jobsFlag
 	dryRun        bool
 	manifest      string
+	manifestCheck bool
 }
 
 func (f *batchFlags) add(fs *pflag.FlagSet) {
@@ -28,6 +29,7 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 	skip.NoOptDefVal = skipByCRC32C
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
+	fs.BoolVar(&f.manifestCheck, "manifest-check", false, "skip a file of --manifest only if its object still has the recorded bytes; lists the bucket")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")
 	cmdline.Common(fs, "skip-identical", "jobs", "manifest", "dry-run")
 }
@@ -62,6 +64,8 @@ func (f *batchFlags) check(stream bool) error {
 		return exit.Usagef("--manifest: a stream has no identity to record")
 	case f.manifest == stdoutName:
 		return exit.Usagef("--manifest: want the name of a file: a later run reads it; --json prints results to standard output")
+	case f.manifestCheck && f.manifest == "":
+		return exit.Usagef("--manifest-check needs --manifest")
 	case f.manifest != "" && f.dryRun:
 		return exit.Usagef("--dry-run and --manifest exclude each other: nothing is uploaded that can be recorded")
 	case stream && f.dryRun:
@@ -86,9 +90,11 @@ func (f *batchFlags) skip() upload.Skip {
 // sorted reports whether the files must be sorted, to compare them with a listing
 // or with what a manifest has, or to print them.
 func (f *batchFlags) sorted(shard tree.Shard) bool {
-	if f.skip() != upload.SkipNothing || f.dryRun {
-		return true
-	}
+	return f.skip() != upload.SkipNothing || f.dryRun || f.recorded(shard)
+}
+
+// recorded reports whether an earlier run recorded files.
+func (f *batchFlags) recorded(shard tree.Shard) bool {
 	info, err := os.Stat(f.manifestFile(shard))
 	return f.manifest != "" && err == nil && info.Size() > 0
 }

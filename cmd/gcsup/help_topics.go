@@ -35,6 +35,7 @@ func topics() []cmdline.Topic {
 		{Name: "compression", Title: "Compression", Short: "--gzip: compress files while they are sent"},
 		{Name: "removing", Title: "Removing sources", Short: "--remove-source: when a file is removed, and when it stays"},
 		{Name: "deletions", Title: "Deletions", Short: "sync --delete: which objects are deleted, and which are kept"},
+		{Name: "manifests", Title: "Manifests", Short: "What --manifest records, and how verify and cp compare it with the bucket"},
 		{Name: "moving", Title: "Moving uploads", Short: "Resume after the file was moved, or on another machine"},
 		{Name: "outboxes", Title: "Outboxes", Short: "When outbox run uploads a file, and when it removes it"},
 		{Name: "retries", Title: "Retries and rates", Short: "How long requests are repeated, and how many are made"},

@@ -48,9 +48,9 @@ func renamed(t *state.Upload) string {
 	return ""
 }
 
-// savedFiles returns the saved uploads of files, unless machines share them: then a path is that of
+// savedUploads returns the saved uploads that may continue, unless machines share them: then a source is that of
 // another machine, and reading them takes requests.
-func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Upload) {
+func (x *explainer) savedUploads(ctx context.Context) (tokens []*state.Upload) {
 	if x.saved == nil || x.saved.shared {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Upload) {
 	}
 	for _, id := range ids {
 		t, err := x.saved.Load(ctx, id)
-		if err == nil && t.SourcePath != "" && t.MovedTo == "" && (t.Parts == nil || !t.Parts.Over) {
+		if err == nil && t.MovedTo == "" && (t.Parts == nil || !t.Parts.Over) {
 			tokens = append(tokens, t)
 		}
 	}
@@ -69,10 +69,10 @@ func (x *explainer) savedFiles(ctx context.Context) (tokens []*state.Upload) {
 
 // announceMoved prints how to continue the uploads of files that had another path when they were
 // interrupted.
-func (x *explainer) announceMoved(ctx context.Context, named []task) {
+func (x *explainer) announceMoved(saved []*state.Upload, named []task) {
 	byInode, own := map[uint64]*state.Upload{}, map[string]bool{}
-	for _, t := range x.savedFiles(ctx) {
-		if t.Endpoint == x.endpoint {
+	for _, t := range saved {
+		if t.Endpoint == x.endpoint && t.SourcePath != "" {
 			byInode[t.Source.Inode] = t
 			own[t.SourcePath+"\x00"+t.Spec.URL()] = true
 		}
@@ -131,7 +131,7 @@ func (x *explainer) missing(file task) {
 	ctx, stop := context.WithTimeout(context.Background(), grace.Output)
 	defer stop()
 	abs := process.Absolute(file.source)
-	for _, t := range x.savedFiles(ctx) {
+	for _, t := range x.savedUploads(ctx) {
 		if t.SourcePath == abs && t.Spec.URL() == file.destination {
 			x.console.Fail(fmt.Sprintf("its upload to %s was interrupted, and %s are committed", file.destination, committedText(t)))
 			x.sourceMoved(t)

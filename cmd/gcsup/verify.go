@@ -26,6 +26,7 @@ type verifyFlags struct {
 	target      targetFlags
 	sources     sourceFlags
 	extra       bool
+	manifest    string
 	jobs        jobsFlag
 	json, quiet bool
 	progress    progressMode
@@ -35,11 +36,12 @@ type verifyFlags struct {
 
 func (f *verifyFlags) add(fs *pflag.FlagSet) {
 	f.sources.add(fs)
-	fs.BoolVar(&f.extra, "extra", false, "with -r and one directory: also report the objects that have no file")
+	fs.BoolVar(&f.extra, "extra", false, "with -r and one directory, or --manifest: also report the objects that have no file or no record")
+	fs.StringVar(&f.manifest, "manifest", "", "compare what `FILE` of cp --manifest records, instead of files")
 	fs.Var(&f.jobs, "jobs", "compare `N` files at a time, or auto")
 	fs.BoolVar(&f.json, "json", false, "print JSON Lines to standard output, one for each file")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print differences and errors only")
-	cmdline.Common(fs, "extra", "json", "quiet")
+	cmdline.Common(fs, "extra", "manifest", "json", "quiet")
 	f.progress.add(fs)
 	fs.StringVar(&f.userProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket")
 	f.key.add(fs, "compare objects that are encrypted with the key")
@@ -81,21 +83,28 @@ type verifier struct {
 func newVerify(std stdio) *cobra.Command {
 	v := &verifier{std: std, totals: result.NewComparisons()}
 	cmd := &cobra.Command{
-		Use:   "verify [-r] SOURCE... gs://BUCKET[/OBJECT]",
+		Use:   "verify [-r] SOURCE... gs://BUCKET[/OBJECT] | --manifest FILE",
 		Short: "Compare files with their objects, without an upload",
 		Long: `verify compares the size and the CRC32C of each SOURCE with those of its object. The
 objects are those that cp with the same arguments uploads to. Nothing is uploaded
 or changed. Objects without a file are ignored, unless --extra is given. A file whose
 object cp --gzip made is compressed, and compared with that.
 
+With --manifest, verify lists the buckets that FILE of cp --manifest records, and
+compares size and checksum of each object with the record. No file is read.
+
 Exit codes: 0 all are the same; 65 at least one differs, is missing, or has no file.`,
 		Example: `  gcsup verify disk.img gs://my-bucket/disk.img
-  gcsup verify -r photos gs://my-bucket/backup/`,
+  gcsup verify -r photos gs://my-bucket/backup/
+  gcsup verify --manifest run.jsonl`,
 		SuggestFor:        []string{"check", "compare", "diff"},
-		Args:              cmdline.AtLeast(1, "at least one SOURCE and then gs://BUCKET[/OBJECT]"),
+		Args:              v.flags.args,
 		ValidArgsFunction: v.flags.target.completePaths(&v.flags.userProject),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.given = cmd.Flags()
+			if cmdline.OnCommandLine(v.given.Lookup("manifest")) { // otherwise it is that of cp
+				return v.runManifest(cmd.Context())
+			}
 			return v.run(cmd.Context(), args[:len(args)-1], args[len(args)-1])
 		},
 	}
@@ -103,11 +112,16 @@ Exit codes: 0 all are the same; 65 at least one differs, is missing, or has no f
 	return cmd
 }
 
-func (v *verifier) run(ctx context.Context, sources []string, destination string) error {
+// begin opens the output.
+func (v *verifier) begin() {
 	v.console, v.out = screen.NewConsole(v.std.err, v.flags.quiet), v.std.out
 	if screen.SameTerminal(v.std.out, v.std.err) {
 		v.out = v.console // results appear above the frame
 	}
+}
+
+func (v *verifier) run(ctx context.Context, sources []string, destination string) error {
+	v.begin()
 	if err := v.flags.check(sources); err != nil {
 		return err
 	}

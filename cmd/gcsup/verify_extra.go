@@ -78,7 +78,7 @@ func (v *verifier) withExtra(ctx context.Context, m *mirror.Mirror) iter.Seq2[*u
 		for o, err := range m.Check(ctx, v.c.uploader) {
 			switch {
 			case o.Object != nil && o.Kind == mirror.Delete:
-				if err := v.reportExtra(o.Object); err != nil {
+				if err := v.reportExtra(o.Object, "there is no file"); err != nil {
 					yield(nil, err)
 					return
 				}
@@ -90,16 +90,16 @@ func (v *verifier) withExtra(ctx context.Context, m *mirror.Mirror) iter.Seq2[*u
 	}
 }
 
-// reportExtra prints an object without a file, and counts it.
-func (v *verifier) reportExtra(o *session.Object) error {
+// reportExtra prints an object without a file or a record, and counts it. lacks says which.
+func (v *verifier) reportExtra(o *session.Object, lacks string) error {
 	destination := "gs://" + o.Bucket + "/" + o.Name
-	err := exit.WithKind(errors.New("there is no file for "+destination), exit.ErrDiffers)
+	err := exit.WithKind(errors.New(lacks+" for "+destination), exit.ErrDiffers)
 	v.totals.Add(result.Extra, err)
 	var failed error
 	if v.flags.json {
 		failed = result.Print(v.out, result.NewExtraLine(o, err))
 	} else {
-		_, failed = fmt.Fprintf(v.out, "%-8s %s: %s\n", result.Extra, process.Printable(destination), "there is no file")
+		_, failed = fmt.Fprintf(v.out, "%-8s %s: %s\n", result.Extra, process.Printable(destination), lacks)
 	}
 	if failed != nil {
 		return fmt.Errorf("standard output: %w", failed)

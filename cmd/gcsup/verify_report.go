@@ -28,12 +28,17 @@ func (v *verifier) report(t task, res *upload.Result, err error) error {
 	}
 	v.totals.Add(status, err)
 	v.progress.end(t, status, res)
+	return v.print(result.NewVerifyLine(t.file(), status, res, err), source, err)
+}
+
+// print prints the outcome of a comparison with source.
+func (v *verifier) print(line result.VerifyLine, source string, err error) error {
 	if v.flags.json {
-		if err := result.Print(v.out, result.NewVerifyLine(t.file(), status, res, err)); err != nil {
+		if err := result.Print(v.out, line); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
 	}
-	switch {
+	switch status := line.Status; {
 	case status == result.Failed:
 		text := withHint(err, v.endpoint()).Error()
 		if !strings.HasPrefix(text, source+":") {

@@ -43,7 +43,7 @@ var imports = map[string]string{
 	"upload/internal/saved":       "chunk internal/grace internal/sourcefile session session/state",
 	"upload/internal/source":      "chunk internal/checksum internal/sourcefile session upload/internal/content upload/internal/stream",
 	"upload/internal/spool":       "chunk internal/checksum session session/state upload/internal/content",
-	"upload/manifest":             "chunk internal/checksum internal/objectmeta internal/sourcefile session upload upload/internal/batch upload/internal/runsort github.com/gofrs/flock/...",
+	"upload/manifest":             "chunk internal/checksum internal/objectmeta internal/sourcefile session session/state/bucketstore upload upload/internal/batch upload/internal/parts upload/internal/runsort github.com/gofrs/flock/...",
 	"upload/mirror":               "internal/bucket session session/state/bucketstore upload upload/tree upload/internal/batch upload/internal/parts upload/internal/runsort",
 	"upload/outbox":               "backoff chunk internal/decide internal/errkind internal/nolink internal/sourcefile session session/state upload upload/internal/batch upload/internal/netconn upload/manifest github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk internal/sourcefile upload upload/internal/runsort",

@@ -37,7 +37,7 @@ type Upload struct {
 	Session
 
 	SourcePath     string         `json:"source_path"`               // absolute; "" if SourceIdentity is set
-	SourceIdentity string         `json:"source_identity,omitempty"` // name that the caller gave to a source that is not a file
+	SourceIdentity string         `json:"source_identity,omitempty"` // name that the caller gave to a source that is not a file; may be "" with a Spool
 	SourceVersion  string         `json:"source_version,omitempty"`  // version of the content of a file, given by the caller; "" if there is none
 	Source         chunk.Identity `json:"source"`                    // identity of the source when the session was started; only the size for SourceIdentity
 
@@ -232,7 +232,7 @@ func (t *Upload) sound() error {
 	case t.Created.IsZero():
 		return errors.New("incomplete")
 	case t.Spool != nil:
-		if t.SourcePath != "" || t.SourceIdentity != "" || t.Parts != nil || t.Gzip != nil || t.MovedTo != "" || t.MovedFrom != "" || t.Spool.Dir == "" || !utf8.ValidString(t.Spool.Dir) {
+		if t.SourcePath != "" || t.Parts != nil || t.Gzip != nil || t.MovedTo != "" || t.MovedFrom != "" || t.Spool.Dir == "" || !utf8.ValidString(t.Spool.Dir+t.SourceIdentity) {
 			return errors.New("invalid stream")
 		}
 	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() != (t.Parts != nil):

@@ -253,7 +253,7 @@ func TestPlantedUploads(t *testing.T) {
 	made := []any{map[string]any{"generation": 5, "crc32c": 7}}
 	for _, edit := range []func(map[string]any){
 		parted(map[string]any{"upload_uri": "x"}), parted(map[string]any{"upload_uri": "x", "prefix": "p-", "list": made}), parted(map[string]any{"prefix": "p-"}),
-		func(map[string]any) {}, stream(func(map[string]any) {}), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
+		func(map[string]any) {}, stream(func(map[string]any) {}), stream(set("source_identity", "x")), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
 	} {
 		if _, err := state.Decode(encoded(t, edit)); err != nil {
 			t.Fatalf("valid: %v", err)
@@ -261,7 +261,6 @@ func TestPlantedUploads(t *testing.T) {
 	}
 	for name, edit := range map[string]func(map[string]any){
 		"a stream with a path":        stream(set("source_path", "/x")),
-		"a stream with an identity":   stream(set("source_identity", "x")),
 		"a stream that moved":         stream(set("moved_to", "x")),
 		"a stream without a spool":    stream(set("spool", map[string]any{})),
 		"parts without a name":        parted(map[string]any{"upload_uri": "x", "list": made}),

@@ -44,5 +44,6 @@
 //     in temporary files beside the manifest.
 //
 // A manifest records no options except the endpoint, and Skip does not read the bucket. Use another
-// manifest if the options change. Remove it if objects were deleted.
+// manifest if the options change. If objects may have been deleted or replaced, [Check] compares the records with the
+// buckets, and Skip does if the jobs were looked up.
 package manifest

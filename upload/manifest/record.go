@@ -171,12 +171,13 @@ func lineVersion(text []byte) (int, bool) {
 // The records are sorted in a binary form: the length of the key, the key, packed, and
 // the path of the source.
 
-// packed has the other fields that Skip needs.
+// packed has the other fields that Skip and Check need.
 type packed struct {
-	Status    uint8 // index in statuses
-	Source    chunk.Identity
-	HasCRC32C bool
-	CRC32C    uint32
+	Status     uint8 // index in statuses
+	Source     chunk.Identity
+	Generation int64
+	HasCRC32C  bool
+	CRC32C     uint32
 }
 
 // appendKey appends the key of a destination. Keys sort by bucket and object,
@@ -191,7 +192,7 @@ func (r Record) pack(b []byte) []byte {
 	key := appendKey(nil, r.Bucket, r.Object)
 	b = binary.AppendUvarint(b, uint64(len(key)))
 	b = append(b, key...)
-	b, _ = binary.Append(b, binary.BigEndian, packed{uint8(slices.Index(statuses, r.Status)), r.Source, r.HasCRC32C, r.CRC32C})
+	b, _ = binary.Append(b, binary.BigEndian, packed{uint8(slices.Index(statuses, r.Status)), r.Source, r.Generation, r.HasCRC32C, r.CRC32C})
 	return append(b, r.Path...)
 }
 
@@ -207,10 +208,14 @@ func comparePacked(a, b []byte) int {
 	return bytes.Compare(ka, kb)
 }
 
-// unpack returns the packed record, without its destination.
+// unpack returns the packed record.
 func unpack(b []byte) Record {
-	_, b = packedKey(b)
+	key, b := packedKey(b)
+	bucket, object, _ := bytes.Cut(key, []byte{0})
 	var p packed
 	n, _ := binary.Decode(b, binary.BigEndian, &p)
-	return Record{Status: statuses[p.Status], Source: p.Source, HasCRC32C: p.HasCRC32C, CRC32C: p.CRC32C, Path: string(b[n:])}
+	return Record{
+		Status: statuses[p.Status], Source: p.Source, Bucket: string(bucket), Object: string(object),
+		Generation: p.Generation, HasCRC32C: p.HasCRC32C, CRC32C: p.CRC32C, Path: string(b[n:]),
+	}
 }

@@ -23,6 +23,9 @@ import (
 // compares its CRC32C with that of the object. The device number may differ. If
 // the platform has no inodes, the path must be the same.
 //
+// If a job was looked up, see [upload.Job].Listed, it is finished only if its Object is the recorded one, in the
+// sense of [Comparison].Difference. Otherwise Skip does not know whether the object still exists.
+//
 // Skip reads the records that existed when the manifest was opened, and have its endpoint. If there
 // are any, the jobs must be sorted by the raw bytes of the bucket name, and then of the object name.
 // Otherwise the last pair has an error that wraps [ErrUnsorted]. Jobs with an Err are yielded in
@@ -95,40 +98,50 @@ func (m *Manifest) skip(ctx context.Context, jobs iter.Seq[upload.Job], yield fu
 
 // sort adds the records to sorter.
 func (m *Manifest) sort(ctx context.Context, sorter *runsort.Sorter) error {
-	r := bufio.NewReaderSize(io.NewSectionReader(m.read, 0, m.before), lineLimit)
 	var packed []byte
+	damaged, err := readRecords(ctx, io.NewSectionReader(m.read, 0, m.before), func(r Record) error {
+		if m.endpoint != "" && r.endpoint != m.endpoint {
+			return nil
+		}
+		packed = r.pack(packed[:0])
+		return sorter.Add(packed)
+	})
+	m.damaged.Add(damaged)
+	return err
+}
+
+// readRecords calls add with each record in r, which ends after a line. It returns the number of damaged lines.
+func readRecords(ctx context.Context, r io.Reader, add func(Record) error) (damaged int64, err error) {
+	lines := bufio.NewReaderSize(r, lineLimit)
 	for {
-		text, err := r.ReadSlice('\n')
+		text, err := lines.ReadSlice('\n')
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return damaged, nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
+			return damaged, fmt.Errorf("%w: %v", ctx.Err(), context.Cause(ctx))
 		case errors.Is(err, bufio.ErrBufferFull):
-			m.damaged.Add(1)
+			damaged++
 			for errors.Is(err, bufio.ErrBufferFull) {
-				_, err = r.ReadSlice('\n')
+				_, err = lines.ReadSlice('\n')
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
-				return err
+				return damaged, err
 			}
 			continue
 		case err != nil:
-			return err
+			return damaged, err
 		}
 		record, err := decode(bytes.TrimRight(text, "\r\n"))
 		switch {
 		case errors.Is(err, ErrVersion):
-			return err
+			return damaged, err
 		case err != nil:
-			m.damaged.Add(1)
-			continue
-		case m.endpoint != "" && record.endpoint != m.endpoint:
+			damaged++
 			continue
 		}
-		packed = record.pack(packed[:0])
-		if err := sorter.Add(packed); err != nil {
-			return err
+		if err := add(record); err != nil {
+			return damaged, err
 		}
 	}
 }
@@ -156,7 +169,7 @@ func latest(records iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 // unchanged reports whether a job is finished. r is the last record of its
 // destination.
 func (m *Manifest) unchanged(ctx context.Context, job upload.Job, r Record) bool {
-	if !r.finished() {
+	if !r.finished() || job.Listed && r.difference(job.Object) != upload.ObjectEqual {
 		return false
 	}
 	now, err := m.identity(job.Path)

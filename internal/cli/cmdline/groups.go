@@ -14,7 +14,7 @@ var Groups = []Group{
 		"recursive", "files-from", "read-paths-from-stdin", "null", "directory",
 		"include", "exclude", "include-from", "exclude-from", "min-size", "max-size", "min-age", "max-age",
 		"follow-symlinks", "ignore-symlinks", "strict",
-		"no-clobber", "skip-identical", "dry-run", "manifest", "shard", "if-generation-match", "remove-source",
+		"no-clobber", "skip-identical", "dry-run", "manifest", "manifest-check", "shard", "if-generation-match", "remove-source",
 	}},
 	{"Settings", "attributes of the objects", []string{
 		"content-type", "content-encoding", "gzip", "content-disposition", "content-language", "cache-control",

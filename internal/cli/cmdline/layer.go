@@ -124,6 +124,9 @@ const sourceOf = "gcsup_source"
 // FromEnvironment reports whether a flag got its value from the environment.
 func FromEnvironment(f *pflag.Flag) bool { return annotated(f, fromEnv) }
 
+// OnCommandLine reports whether a flag is on the command line.
+func OnCommandLine(f *pflag.Flag) bool { return f.Changed && !inherited(f) }
+
 // FromFile reports whether a flag got its value from a file.
 func FromFile(f *pflag.Flag) bool { return annotated(f, fromFile) }
 

@@ -70,7 +70,7 @@ var Kinds = []Kind{
 	{"options_differ", Data, "the saved upload was started with another value of a given option; it is kept"},
 	{"corrupt_saved_upload", Data, "a saved upload is truncated or edited, or an import is not an export. cp of the same file sets it aside as ID.damaged for a week, and starts over"},
 	{"incomplete", Data, "a spooled stream can never be completed: its process ended before the input did, the service lost bytes that are no longer on disk, or a file of the spool is damaged"},
-	{"differs", Data, "verify: an object differs from its file, does not exist, or has no file (--extra)"},
+	{"differs", Data, "verify: an object differs from its file or its record, does not exist, or has no file or record (--extra); or a line of --manifest is damaged"},
 	{"blocked", Data, "outbox run --ordered: a file has an invalid name, or the service rejects it as invalid; it blocks all later files"},
 	{errkind.NoInput, NoInput, "the source does not exist, is not readable or is not a file; standard input is closed"},
 	{"no_files", NoInput, "sync --delete: the directory has no files, but there are objects; nothing is deleted"},

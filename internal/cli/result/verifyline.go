@@ -18,7 +18,8 @@ type VerifyLine struct {
 	Generation   *string    `json:"generation"`
 	ObjectSize   *int64     `json:"object_size"`
 	ObjectCRC32C *string    `json:"object_crc32c"`
-	Entry        tree.Kind  `json:"entry,omitempty"` // of a skipped entry of a directory that is not a file
+	Recorded     string     `json:"recorded_generation,omitempty"` // with --manifest
+	Entry        tree.Kind  `json:"entry,omitempty"`               // of a skipped entry of a directory that is not a file
 	Error        *ErrorLine `json:"error"`
 }
 

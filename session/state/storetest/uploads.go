@@ -95,7 +95,7 @@ func full(t testing.TB) []*state.Upload {
 	}
 
 	stream := version("stream", 1)
-	stream.SourcePath, stream.Source = "", chunk.Identity{}
+	stream.SourcePath, stream.SourceIdentity, stream.Source = "", "rows of a table", chunk.Identity{}
 	stream.URI, stream.Committed, stream.HighWater, stream.Checkpoints = session.URI{}, 0, 0, nil
 	stream.Spool = &state.Spool{Dir: "/var/spool/gcsup ü"}
 	zero := version("zero", 1)
