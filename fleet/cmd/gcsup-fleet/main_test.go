@@ -69,7 +69,7 @@ func newWorld(t *testing.T, opts fakegcs.Options) *world {
 	if w.keys, err = testkeys.Write(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	opts.CreateBuckets = true
+	opts.CreateBuckets, opts.NoMD5 = true, true
 	opts.OnRequest = func(r fakegcs.Request) {
 		if r.Op == faults.OpPut {
 			w.mu.Lock()
@@ -133,11 +133,18 @@ func (w *world) upTo(log io.Writer, args ...string) *testprocess.Process {
 	return up
 }
 
-// status reads the status of the fleet.
+// status reads the status of the fleet, in this process: tests ask often. A server that has just started may have no queue.
 func (w *world) status() *fleet.Status {
 	w.t.Helper()
-	s := new(fleet.Status)
-	noErr(w.t, json.Unmarshal(w.output("status", "--json"), s))
+	s, out := new(fleet.Status), new(bytes.Buffer)
+	switch code := execute(w.t.Context(), []string{"status", "--json", "--fleet-dir=" + w.dir}, stdio{out, w.t.Output()}); code {
+	case exit.OK:
+	case exit.Unavailable:
+		return s
+	default:
+		w.t.Fatalf("status: exit code %d", code)
+	}
+	noErr(w.t, json.Unmarshal(out.Bytes(), s))
 	return s
 }
 

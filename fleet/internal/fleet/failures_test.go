@@ -143,9 +143,7 @@ func put(t *testing.T, w *world, name string, data []byte) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for i := range 200 {
-		w.write(fmt.Sprintf("%03d", i), 2<<20, uint64(i))
-	}
+	w.fill("a", 50)
 	q := w.queue()
 	w.submit(q)
 	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}

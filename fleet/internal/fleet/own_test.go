@@ -105,9 +105,7 @@ func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 func TestEmptyMount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for i := range 30 {
-		w.write(fmt.Sprintf("%03d", i), 2<<20, uint64(i))
-	}
+	w.fill("a", 30)
 	q := w.queue()
 	w.submit(q)
 	away := w.tree + ".away"

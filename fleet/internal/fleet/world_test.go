@@ -6,6 +6,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -51,7 +52,7 @@ func newWorld(t testing.TB, opts *fakegcs.Options) *world {
 	if opts == nil {
 		opts = &fakegcs.Options{}
 	}
-	opts.CreateBuckets = true
+	opts.CreateBuckets, opts.NoMD5 = true, true
 	w := &world{t: t, natsDir: t.TempDir(), tree: t.TempDir(), ackWait: fleet.MinAckWait}
 	w.generations.seen = map[string]map[int64]bool{}
 	ready := make(chan struct{})
@@ -114,10 +115,7 @@ func (w *world) write(name string, size int, seed uint64) {
 
 func content(size int, seed uint64) []byte {
 	data := make([]byte, size)
-	r := rand.New(rand.NewPCG(seed, uint64(size)))
-	for i := range data {
-		data[i] = byte(r.Uint32())
-	}
+	_, _ = rand.NewChaCha8([32]byte(fmt.Appendf(nil, "%016d%016d", seed, size))).Read(data)
 	return data
 }
 
