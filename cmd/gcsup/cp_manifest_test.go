@@ -38,7 +38,7 @@ func TestLookedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r record
+	var r batchManifest
 	got := slices.Collect(r.lookedUp(t.Context(), u, upload.Listing{Bucket: "bkt", Prefix: "p/"}, slices.Values(jobs)))
 	if len(got) != len(jobs) || r.err != nil {
 		t.Fatalf("%d jobs of %d, %v", len(got), len(jobs), r.err)
