@@ -62,7 +62,6 @@ var matrixScenes = []matrixScene{
 	{name: "multipart/restart-abort", of: matrixRequest{"abort", 0}, saved: true, act: actRestart},
 	{name: "multipart/remove-abort", of: matrixRequest{"abort", 0}, saved: true, act: actRemove},
 	{name: "multipart/prune-list", of: matrixRequest{"list", 0}, saved: true, act: actPrune},
-
 	{name: "compose/start", of: matrixRequest{"start", 2}},
 	{name: "compose/put", of: matrixRequest{"put", 2}},
 	{name: "compose/finalize", of: matrixRequest{"finalize", 2}},

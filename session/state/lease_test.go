@@ -22,6 +22,11 @@ func TestLeaseOfLock(t *testing.T) {
 	if _, err := state.Acquire(t.Context(), d, saved.ID); !errors.Is(err, state.ErrInUse) {
 		t.Errorf("second Acquire: %v, want ErrInUse", err)
 	}
+	if ctx, end, err := l.Begin(t.Context()); ctx != t.Context() || err != nil || l.Context().Err() != nil || l.Fence() != 0 || l.SaveInterval() != 0 {
+		t.Errorf("Begin: %v, %v; fencing number %d, saves each %v", ctx, err, l.Fence(), l.SaveInterval())
+	} else {
+		end()
+	}
 	other := *saved
 	other.ID = "other"
 	if err := l.Save(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
@@ -35,6 +40,15 @@ func TestLeaseOfLock(t *testing.T) {
 	}
 	if got, err := l.Load(t.Context()); err != nil || !same(t, got, saved) {
 		t.Errorf("Load after Release: %v, %v", got, err)
+	}
+	if err := l.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Load(t.Context()); !errors.Is(err, state.ErrNotFound) {
+		t.Errorf("Load after Delete: %v", err)
+	}
+	if err := l.Save(t.Context(), saved); err != nil {
+		t.Error(err)
 	}
 	if err := l.Release(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Release with another upload: %v, want ErrInvalid", err)

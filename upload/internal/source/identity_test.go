@@ -1,6 +1,7 @@
 package source
 
 import (
+	"compress/flate"
 	"errors"
 	"io"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
+	"gcsup/upload/internal/stream"
 )
 
 var past = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -70,8 +72,8 @@ func edit(path string) error {
 	return err
 }
 
-// TestChangesWhileSending checks which changes of a file end its upload before the last body: all but those of its
-// attributes. The bytes are compared if only the change time differs.
+// TestChangesWhileSending checks which changes of a file end its upload before the last body, also a compressed one: all but
+// those of its attributes. The bytes are compared if only the change time differs.
 func TestChangesWhileSending(t *testing.T) {
 	t.Parallel()
 	for name, edit := range edits {
@@ -81,12 +83,18 @@ func TestChangesWhileSending(t *testing.T) {
 		}
 		path := write(t, random(3*q+1000))
 		file := openFile(t, path, true)
+		zipped := NewGzip(openFile(t, path, true), Compressor{flate.HuffmanOnly}, &stream.Memory{}, 4*q)
+		t.Cleanup(zipped.Close)
 		b, err := file.Next(t.Context(), 0, 3*q)
-		if err == nil {
-			_, err = io.Copy(io.Discard, b)
+		z, zerr := zipped.Next(t.Context(), 0, q)
+		if err = errors.Join(err, zerr); err == nil {
+			_, err = io.Copy(io.Discard, io.MultiReader(b, z))
 		}
-		if err = errors.Join(err, b.Finish(), edit(path)); err != nil {
+		if err = errors.Join(err, b.Finish(), z.Finish(), edit(path)); err != nil {
 			t.Fatal(err)
+		}
+		if z, err := zipped.Next(t.Context(), q, 4*q); !errors.Is(err, want) || err == nil && !z.Last {
+			t.Errorf("%s: the last compressed body: %v, %v, want %v", name, z.Last, err, want)
 		}
 		if err := file.Changed(t.Context(), 3*q); !errors.Is(err, want) {
 			t.Errorf("%s: Changed: %v, want %v", name, err, want)
