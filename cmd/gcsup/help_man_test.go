@@ -101,11 +101,14 @@ func renderPages(t *testing.T, pages []string) {
 		t.Log("groff is not installed: the pages are not rendered")
 		return
 	}
-	render := exec.Command(groff, append([]string{"-ww", "-K", "utf8", "-t", "-man", "-Tutf8"}, pages...)...)
-	var warnings strings.Builder
-	render.Stderr = &warnings
-	if err := render.Run(); err != nil || warnings.Len() > 0 {
-		t.Errorf("groff: %v: %s", err, warnings.String())
+	// One at a time, as users read them: in a long document, a cell of a table may not fit on what is left of a page.
+	for _, page := range pages {
+		render := exec.Command(groff, "-ww", "-K", "utf8", "-t", "-man", "-Tutf8", page)
+		var warnings strings.Builder
+		render.Stderr = &warnings
+		if err := render.Run(); err != nil || warnings.Len() > 0 {
+			t.Errorf("groff %s: %v: %s", filepath.Base(page), err, warnings.String())
+		}
 	}
 }
 

@@ -24,9 +24,6 @@ const (
 	best = "bbr"
 )
 
-// errUnsupported is the error of a system on which a connection cannot choose.
-var errUnsupported = errors.New("this system does not let a program choose it")
-
 // Check returns an error if connections cannot have the congestion control of a name. It makes no
 // connection.
 func Check(name string) error {

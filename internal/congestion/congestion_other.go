@@ -2,7 +2,13 @@
 
 package congestion
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
+
+// errUnsupported is the error of a system on which a connection cannot choose.
+var errUnsupported = errors.New("this system does not let a program choose it")
 
 func available(string) error { return errUnsupported }
 
