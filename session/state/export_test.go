@@ -11,3 +11,10 @@ func OnLook(t *testing.T, f func()) {
 	looked = f
 	t.Cleanup(func() { looked = was })
 }
+
+// OnLocked calls f after each lock of a file, until the test ends.
+func OnLocked(t *testing.T, f func()) {
+	was := taken
+	taken = f
+	t.Cleanup(func() { taken = was })
+}

@@ -58,6 +58,7 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		// The previous holder may have removed the file between open and lock. This lock
 		// would then be on a deleted file, and another process could lock a new file with the
 		// same name.
+		taken()
 		ours, err := lock.Stat()
 		if err == nil {
 			var named os.FileInfo
@@ -82,6 +83,9 @@ func (d *Dir) Lock(ctx context.Context, id string) (unlock func(), err error) {
 		}
 	}
 }
+
+// taken is called between the lock of a file and the look at its name. A test replaces it.
+var taken = func() {}
 
 // Locked holds a shared lock for a moment. Lock therefore tries again, lockChecks
 // times, before it returns ErrInUse.

@@ -242,6 +242,37 @@ func TestLockInAReplacedDirectory(t *testing.T) {
 	}
 }
 
+// TestLockOfARemovedFile checks that Lock locks the file in the directory if the previous holder removes the one that it has just
+// locked, or if there is another one in its place.
+func TestLockOfARemovedFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not remove a file that is open")
+	}
+	for _, replaced := range []bool{false, true} {
+		dir, locks := newDir(t), 0
+		state.OnLocked(t, func() {
+			if locks++; locks > 1 {
+				return
+			}
+			err := os.Remove(filepath.Join(dir, "id.lock"))
+			if replaced {
+				err = errors.Join(err, os.WriteFile(filepath.Join(dir, "id.lock"), nil, 0o600))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		unlock, err := openDir(t, dir).Lock(t.Context(), "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openDir(t, dir).Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) || locks != 2 {
+			t.Errorf("replaced %t: Lock after %d locks: %v, want ErrInUse after 2", replaced, locks, err)
+		}
+		unlock()
+	}
+}
+
 // TestLockAfterClose checks that a lock stays after its Dir was closed.
 func TestLockAfterClose(t *testing.T) {
 	dir := newDir(t)
