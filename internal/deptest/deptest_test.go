@@ -29,13 +29,13 @@ var imports = map[string]string{
 	"session/state/storetest":     "chunk session session/state session/internal/secret",
 	"upload":                      "backoff chunk internal/bucket internal/decide internal/grace internal/objectmeta internal/sourcefile internal/storeretry session session/state session/state/bucketstore upload/internal/... golang.org/x/sync/semaphore",
 	"internal/contenttype":        "",
-	"upload/gcs":                  "backoff internal/marks session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
+	"upload/gcs":                  "backoff internal/congestion internal/marks session upload upload/internal/netconn cloud.google.com/... golang.org/x/oauth2/... google.golang.org/api/... github.com/googleapis/enterprise-certificate-proxy/...",
 	"upload/internal/atrisk":      "",
 	"upload/internal/batch":       "backoff internal/bucket internal/decide internal/grace session golang.org/x/sync/semaphore", // no sources
 	"upload/internal/connections": "upload/internal/atrisk",                                                                     // no files
 	"upload/internal/content":     "chunk",
 	"upload/internal/engine":      "backoff chunk internal/bucket internal/checksum internal/decide internal/grace internal/lend internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
-	"upload/internal/netconn":     "",
+	"upload/internal/netconn":     "internal/congestion",
 	"upload/internal/parts":       "chunk internal/bucket internal/checksum internal/decide internal/grace internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source upload/internal/stream", // no batches
 	"internal/errkind":            "upload upload/manifest upload/mirror upload/tree",
 	"upload/internal/stream":      "chunk internal/checksum internal/lend",
