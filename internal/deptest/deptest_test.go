@@ -60,7 +60,7 @@ var imports = map[string]string{
 	"internal/grace":              "",
 	"internal/cli/...":            "backoff chunk internal/bucket internal/checksum internal/decide internal/errkind internal/grace internal/multipart internal/objectmeta session/... upload/... filippo.io/age/... github.com/dustin/go-humanize github.com/prometheus/... github.com/spf13/... go.yaml.in/yaml/v3 golang.org/x/...",
 	"internal/...":                "backoff chunk session/... upload/... fakegcs/... cloud.google.com/... github.com/googleapis/... golang.org/x/... google.golang.org/api/...",
-	"cmd/gcsup":                   "backoff chunk fakegcs/... internal/bucket internal/checksum internal/cli/... internal/contenttype internal/decide internal/emulator internal/grace internal/objectmeta internal/retrysim internal/sourcefile internal/storeretry session/... upload/... github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
+	"cmd/gcsup":                   "backoff chunk fakegcs/... internal/bucket internal/checksum internal/cli/... internal/congestion internal/contenttype internal/decide internal/emulator internal/grace internal/objectmeta internal/retrysim internal/sourcefile internal/storeretry session/... upload/... github.com/coreos/go-systemd/v22/... github.com/spf13/... golang.org/x/...",
 }
 
 // never lists what packages may not even link.
