@@ -17,6 +17,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
@@ -215,6 +216,39 @@ func TestStreamBeyond(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+}
+
+// TestStreamGroups checks a stream of more temporary objects than one request composes: what a process left that is
+// killed after it composed some of them can be removed.
+func TestStreamGroups(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+		w.content = random(bucket.ComposeMax*multipart.MinPart + 1)
+		w.options.MaxParts = 1
+		s, end := w.streamIn(Compose, bytes.NewReader(w.content))
+		ctx, kill := context.WithCancel(w.Context())
+		defer kill()
+		composes := 0
+		w.before = func(req *http.Request) {
+			if strings.HasSuffix(req.URL.Path, "/compose") {
+				if composes++; composes == 2 {
+					kill()
+				}
+			}
+		}
+		if o, err := s.Send(ctx); err == nil || composes < 2 {
+			t.Fatalf("%+v, %v, after %d composes", o, err, composes)
+		}
+		end()
+		d := w.division()
+		defer d.Journal.Close()
+		if err := NewUpload(d, false).Abandon(w.Context()); err != nil {
+			t.Error(err)
+		}
+		if left := w.stored(); left != "" {
+			t.Errorf("the service has %s", left)
+		}
+	})
 }
 
 // TestStreamEnds checks that a stream that fails, is interrupted or has too many parts ends with its error, and that
