@@ -362,6 +362,12 @@ func TestStreamTooLong(t *testing.T) {
 	if err := s.tooLong(multipart.MaxParts-1, chunk.Range{To: 1}); err != nil {
 		t.Error(err)
 	}
+	if err := s.tooLong(1, chunk.Range{From: MaxObject - 1, To: MaxObject}); err != nil {
+		t.Error(err)
+	}
+	if err := s.tooLong(1, chunk.Range{From: MaxObject, To: MaxObject + 1}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("more than an object can have: %v", err)
+	}
 	err := s.tooLong(multipart.MaxParts, chunk.Range{From: 12345, To: 12346})
 	if !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "12345 bytes") || !strings.Contains(err.Error(), "--spool") {
 		t.Error(err)
