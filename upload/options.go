@@ -15,6 +15,7 @@ import (
 	"gcsup/internal/objectmeta"
 	"gcsup/session"
 	"gcsup/session/state"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/source"
 )
 
@@ -158,8 +159,8 @@ const (
 	defaultStreamMemory = 128 << 20
 )
 
-// maxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
-const maxObject = 5 << 40
+// maxObject is the service's limit.
+const maxObject = parts.MaxObject
 
 // withDefaults checks the options and replaces zero values by the defaults.
 func (o Options) withDefaults() (Options, error) {

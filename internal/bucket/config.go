@@ -84,9 +84,10 @@ func Notifications(ctx context.Context, client *session.Client, bucket, userProj
 	return list.Items, r
 }
 
-// Permissions to create objects, and to delete and replace them.
+// Permissions to create objects, to read and compose them, and to delete and replace them.
 const (
 	PermissionCreate = "storage.objects.create"
+	PermissionGet    = "storage.objects.get"
 	PermissionDelete = "storage.objects.delete"
 )
 

@@ -41,8 +41,10 @@ func (t *Buckets) of(bucket, userProject string) *bucketFacts {
 	return f.(*bucketFacts)
 }
 
-// needed are the permissions that temporary objects need.
-var needed = []string{bucket.PermissionDelete, bucket.PermissionCreate}
+// needed are the permissions that temporary objects need. That an object at the destination could be read, or was not
+// found, does not show that others can be composed: roles/storage.legacyBucketWriter cannot read any.
+// https://cloud.google.com/storage/docs/json_api/v1/objects/compose
+var needed = []string{bucket.PermissionDelete, bucket.PermissionCreate, bucket.PermissionGet}
 
 // lacking returns the first of the needed permissions that the caller does not have, or "".
 func lacking(granted []string) string {
@@ -174,6 +176,8 @@ func (f *bucketFacts) forbidden(lacks string) string {
 		return "the bucket holds new objects, and temporary objects could not be deleted"
 	case lacks == bucket.PermissionDelete:
 		return "the permission " + lacks + " is missing, and temporary objects could not be deleted"
+	case lacks == bucket.PermissionGet:
+		return "the permission " + lacks + " is missing, and temporary objects could not be composed"
 	case lacks != "":
 		return "the permission " + lacks + " is missing, and temporary objects could not be made"
 	}

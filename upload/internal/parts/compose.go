@@ -65,7 +65,7 @@ func (c *composer) begin(context.Context) (*session.Object, error) { return nil,
 // join composes the object at the destination from the temporary objects. If one
 // request cannot compose all of them, it first composes groups.
 func (c *composer) join(ctx context.Context) (*session.Object, error) {
-	level, err := c.reduce(func(g span) (span, error) { return c.composeTemporary(ctx, g) })
+	level, err := c.reduce(c.spans(), func(g span) (span, error) { return c.composeTemporary(ctx, g) })
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +92,9 @@ func composed(name string, spans []span) (g span) {
 	return g
 }
 
-// reduce replaces groups of temporary objects by what f makes of each group, until one request can
+// reduce replaces groups of the temporary objects of level by what f makes of each group, until one request can
 // compose the rest.
-func (c *composer) reduce(f func(span) (span, error)) (level []span, err error) {
-	level = c.spans()
+func (c *composer) reduce(level []span, f func(span) (span, error)) ([]span, error) {
 	for depth := 1; len(level) > bucket.ComposeMax; depth++ {
 		var above []span
 		for spans := range slices.Chunk(level, bucket.ComposeMax) {

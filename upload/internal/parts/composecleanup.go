@@ -121,9 +121,14 @@ func (l *leftovers) add(err error) {
 var errForeign = errors.New("another client may have written it")
 
 // removeGroups deletes the temporary objects that groups of parts were composed into. It leaves
-// those that another client may have made.
+// those that another client may have made. Of what an earlier process left of a stream, only the names are known, which
+// have a random part.
 func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
-	_, _ = c.reduce(func(g span) (span, error) {
+	level, known := c.spans(), c.file.size > 0
+	if !known && !c.file.common().Upload.IsZero() {
+		level = append(level, span{}) // the last one, if its multipart upload was completed
+	}
+	_, _ = c.reduce(level, func(g span) (span, error) {
 		if err := left.outage(); err != nil {
 			left.add(err)
 			return g, nil
@@ -133,7 +138,7 @@ func (c *composer) removeGroups(ctx context.Context, left *leftovers) {
 		case err != nil:
 			left.add(err)
 		case a.Step == decide.Absent:
-		case !g.matches(a.Object):
+		case known && !g.matches(a.Object):
 			left.add(errForeign)
 		default:
 			left.add(c.delete(ctx, x, a.Object.Generation, true))

@@ -20,6 +20,10 @@ import (
 // aboutBucket are the requests about a bucket.
 const aboutBucket = "bucket-get bucket-permissions notification-list"
 
+// writer is what roles/storage.legacyBucketWriter grants of what is asked for: its holder finds out that there is no
+// object, but cannot read or compose one.
+const writer = `{"permissions":["storage.objects.create","storage.objects.delete"]}`
+
 // refusals replace the replies to each request of a kind.
 type refusals []struct {
 	op faults.Op
@@ -118,6 +122,7 @@ func TestPlan(t *testing.T) {
 		{name: "no creates", way: Compose, options: two, refused: refusals{{faults.OpBucketPermissions, json(`{"permissions":["storage.objects.delete"]}`)}}, why: "the permission storage.objects.create is missing, and temporary objects could not be made", requests: "stat facts"},
 
 		// What is not known about the bucket prevents a compose only if it must cost nothing.
+		{name: "no reads", way: Compose, options: two, refused: refusals{{faults.OpBucketPermissions, json(writer)}}, why: "the permission storage.objects.get is missing, and temporary objects could not be composed", requests: "stat facts"},
 		{name: "settings unreadable", way: Compose, options: two, refused: refusals{{faults.OpBucketGet, status(403)}}, want: Compose, requests: "stat bucket-get!403 bucket-permissions bucket-layout"},
 		{name: "auto, settings unreadable", way: Compose, options: auto, refused: refusals{{faults.OpBucketGet, status(403)}}, why: "the settings of the bucket cannot be read (storage.buckets.get)", requests: "stat bucket-get!403"},
 		{name: "auto, no permissions", way: Compose, options: auto, refused: refusals{{faults.OpBucketPermissions, status(400)}}, why: "the permissions for the bucket cannot be read", requests: "stat bucket-get bucket-permissions!400"},
@@ -217,6 +222,8 @@ func TestPlanStream(t *testing.T) {
 		{name: "an MD5", options: two, spec: session.Spec{MD5: make([]byte, 16)}, why: "an object of a multipart upload has no MD5; a composed object has no MD5"},
 		{name: "a hold", options: two, spec: session.Spec{TemporaryHold: true}, want: Compose, requests: composed},
 		{name: "refused", options: auto, refused: refusals{{faults.OpPartsStart, status(403)}}, why: "multipart uploads are refused", requests: composed + "!403"},
+		{name: "no reads, auto", options: auto, refused: refusals{{faults.OpBucketPermissions, json(writer)}}, why: "the permission storage.objects.get is missing", requests: "get!404 " + aboutBucket},
+		{name: "no reads, a number", options: two, refused: refusals{{faults.OpBucketPermissions, json(writer)}}, want: Multipart, why: "the permission storage.objects.get is missing", requests: composed},
 		{name: "settings unreadable, auto", options: auto, refused: refusals{{faults.OpBucketGet, status(403)}}, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403"},
 		{name: "settings unreadable, a number", options: two, refused: refusals{{faults.OpBucketGet, status(403)}}, want: Multipart, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403 parts-start"},
 	} {

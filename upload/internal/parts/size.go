@@ -9,6 +9,9 @@ import (
 	"gcsup/upload/internal/atrisk"
 )
 
+// MaxObject is the service's limit: https://cloud.google.com/storage/quotas#objects.
+const MaxObject = 5 << 40
+
 const (
 	// DefaultMin is the default minimum size of a part. The requests of a smaller part
 	// cost more than a further connection gains.

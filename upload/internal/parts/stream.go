@@ -363,12 +363,16 @@ func (s *Stream) read(ctx context.Context) (*filePart, error) {
 	return p, nil
 }
 
-// tooLong returns an error if the stream has more bytes than its n parts may have, or than the caller expects.
+// tooLong returns an error if the stream has more bytes than its n parts may have, than an object can have, or than the
+// caller expects.
 func (s *Stream) tooLong(n int, next chunk.Range) error {
 	if size := s.upload().Expect.Size; size != nil && next.To > *size {
 		return s.upload().Expect.Sized(next.To)
 	}
-	if n < s.most {
+	switch {
+	case next.To > MaxObject: // temporary objects could hold more, which the compose at the end would refuse
+		return fmt.Errorf("%w: the stream has more than the %d bytes that an object can have (5 TiB)", session.ErrInvalid, int64(MaxObject))
+	case n < s.most:
 		return nil
 	}
 	return fmt.Errorf("%w: the stream has more than the %d bytes that %d parts hold with this memory: "+

@@ -17,6 +17,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
@@ -218,6 +219,39 @@ func TestStreamBeyond(t *testing.T) {
 	}
 }
 
+// TestStreamGroups checks a stream of more temporary objects than one request composes: what a process left that is
+// killed after it composed some of them can be removed.
+func TestStreamGroups(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+		w.content = random(bucket.ComposeMax*multipart.MinPart + 1)
+		w.options.MaxParts = 1
+		s, end := w.streamIn(Compose, bytes.NewReader(w.content))
+		ctx, kill := context.WithCancel(w.Context())
+		defer kill()
+		composes := 0
+		w.before = func(req *http.Request) {
+			if strings.HasSuffix(req.URL.Path, "/compose") {
+				if composes++; composes == 2 {
+					kill()
+				}
+			}
+		}
+		if o, err := s.Send(ctx); err == nil || composes < 2 {
+			t.Fatalf("%+v, %v, after %d composes", o, err, composes)
+		}
+		end()
+		d := w.division()
+		defer d.Journal.Close()
+		if err := NewUpload(d, false).Abandon(w.Context()); err != nil {
+			t.Error(err)
+		}
+		if left := w.stored(); left != "" {
+			t.Errorf("the service has %s", left)
+		}
+	})
+}
+
 // TestStreamEnds checks that a stream that fails, is interrupted or has too many parts ends with its error, and that
 // its memory is free.
 func TestStreamEnds(t *testing.T) {
@@ -328,6 +362,12 @@ func TestStreamTooLong(t *testing.T) {
 	s := &Stream{most: multipart.MaxParts, last: &streamPiece{Upload: &Upload{dividedFile: &dividedFile{}}}}
 	if err := s.tooLong(multipart.MaxParts-1, chunk.Range{To: 1}); err != nil {
 		t.Error(err)
+	}
+	if err := s.tooLong(1, chunk.Range{From: MaxObject - 1, To: MaxObject}); err != nil {
+		t.Error(err)
+	}
+	if err := s.tooLong(1, chunk.Range{From: MaxObject, To: MaxObject + 1}); !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("more than an object can have: %v", err)
 	}
 	err := s.tooLong(multipart.MaxParts, chunk.Range{From: 12345, To: 12346})
 	if !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "12345 bytes") || !strings.Contains(err.Error(), "--spool") {
