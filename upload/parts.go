@@ -15,7 +15,7 @@ import (
 // A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
 // ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the service
 // has them. They use at most its share of [Options].Memory. The multipart uploads make temporary objects, of about
-// 0.5 TiB with the default memory, which are composed. Where ByCompose is not possible, or temporary objects cost
+// 0.25 TiB with the default memory, which are composed. Where ByCompose is not possible, or temporary objects cost
 // more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the object: a
 // longer stream fails with [session.ErrInvalid], and a [Warning] at the beginning says so. If the first window takes
 // more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over one connection. Auto begins with

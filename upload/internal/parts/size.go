@@ -113,6 +113,11 @@ func streamPart(base, offset, budget int64) int64 {
 	return min(size, chunk.Floor(multipart.MaxPart))
 }
 
+// overlapping returns the largest part of a stream of which several fit in its share of the memory, so that the next
+// ones are read while it is sent; 0 means no limit. With the default memory, a multipart upload of such parts holds
+// 0.25 TiB.
+func overlapping(share int64) int64 { return share / 4 }
+
 // streamBase returns the size of the first part of a stream. One for each connection fits in the share of the memory
 // and in what may be at risk, as the parts of a file do.
 func (o Options) streamBase(share int64) int64 {

@@ -64,3 +64,17 @@ func TestPartSizes(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamPartsOverlap checks that the parts of a long stream in several multipart uploads leave memory for the next
+// ones: the sender of a part that has all the memory would wait for its source, and the source for the sender.
+func TestStreamPartsOverlap(t *testing.T) {
+	for _, share := range []int64{15 << 20, 28 << 20, 112 << 20} {
+		o := Options{Connections: 64}
+		base := o.streamBase(share)
+		for offset := int64(0); offset < MaxObject; offset = 2*offset + 1<<30 {
+			if size := streamPart(base, offset, overlapping(share)); size > max(share/4, base) || 2*size > share {
+				t.Errorf("a part at %d has %d bytes of a share of %d", offset, size, share)
+			}
+		}
+	}
+}

@@ -76,8 +76,10 @@ func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream 
 	if chosen.Prefix == "" {
 		s.last = &streamPiece{Upload: &Upload{dividedFile: f, joiner: &multipartUpload{file: f}}}
 	} else {
-		// The parts need not grow, because there can be more multipart uploads.
-		sizes = func(offset int64) (want, must int64) { return streamPart(base, offset, d.Memory.Share()), 0 }
+		// The parts need not grow for ever, because there can be more multipart uploads.
+		sizes = func(offset int64) (want, must int64) {
+			return streamPart(base, offset, overlapping(d.Memory.Share())), 0
+		}
 		d.Journal.Change(func(p *state.Parts) { p.Size = 0 })
 		s.whole = &Upload{dividedFile: f, joiner: &composer{f}}
 		s.last = s.piece(chosen.Upload)
