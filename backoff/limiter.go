@@ -38,8 +38,9 @@ const (
 	limitOutage = 0.8
 
 	// flights is how often as many requests end in a long window as the limit permits. Requests that began together
-	// end together, so that a window of two flights may show half as many again as its time permits.
-	flights = 4
+	// end together, so that a window of two flights may show half as many again as its time permits. With four, a
+	// high limit grows too slowly (TestWriters of package retrysim).
+	flights = 3
 
 	// A window with fewer replies does not measure the rate of replies.
 	enoughReplies = 8
@@ -66,7 +67,7 @@ const (
 // limit changes by a factor of 1.5, and throughput must follow by at least a tenth of the change; if it
 // does not, the limit stays for 2 to 16 windows, or until throughput changes by half. A window of several
 // seconds counts as that many windows. A window ends when as many requests have ended as the limit
-// permits, at the next pause between two replies. After a change that did not help, it needs four times as
+// permits, at the next pause between two replies. After a change that did not help, it needs three times as
 // many requests, and at least a second. The first window, in which connections are made, does not count.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
