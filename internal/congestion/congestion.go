@@ -47,7 +47,7 @@ func Describe(name string) (used, hint string) {
 	}
 	switch err := try(best); {
 	case err == nil:
-		return best, ""
+		return best + ", except to this machine", ""
 	case errors.Is(err, errMissing):
 		return "the system's", "bbr is not loaded; it is faster over a link that loses packets: modprobe tcp_bbr"
 	case errors.Is(err, errForbidden):
