@@ -73,11 +73,11 @@ const (
 	// then be slow, or have many parts at risk.
 	ByEither JoinBy = iota
 
-	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the bucket of the
-	// destination, and composes them. It needs the permission to delete objects. If only a managed
-	// folder around the destination grants it, the temporary objects are gcsup-parts-… in that
-	// folder. In a bucket with hierarchical namespace they have such names, too, so that no folder is
-	// left.
+	// ByCompose is a parallel composite upload: it uploads each part as a temporary object below
+	// gcsup-parts/ in the bucket of the destination, and composes them. It needs the permission to
+	// delete objects. If only a managed folder around the destination grants it, the temporary
+	// objects are gcsup-parts-… in that folder. In a bucket with hierarchical namespace they have
+	// such names, too, so that no folder is left.
 	ByCompose
 
 	// ByMultipart uses a multipart upload of the XML API. It does not support

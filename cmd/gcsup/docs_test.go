@@ -221,7 +221,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"upload/internal/connections/link.go", "fastRateFar", "from %s/s"},
 		{"upload/internal/connections/pool.go", "measuredFor", "used for %s"},
 		{"upload/internal/connections/link.go", "tuneEvery", "interval of %s to 1 s"},
-		{"upload/internal/connections/link.go", "Max", "at most | 1,024 small, 64 large, fewer with few open files | %s, and one"},
+		{"upload/internal/connections/link.go", "Max", "at most | 1,024 small, 64 large, fewer if `ulimit -n` is low | %s, and one"},
 		{"upload/internal/atrisk/atrisk.go", "First", "%s at first"},
 		{"upload/internal/atrisk/atrisk.go", "Least", "%s after some commits"},
 		{"upload/options.go", "defaultStreamMemory", "| %s, and always"},

@@ -134,7 +134,7 @@ func Content(n int) []byte {
 
 // Run checks all cases, each against a server from newServer. Cases run one after
 // the other, so that newServer may return the same server each time. It must set
-// Project; without it, the cases that need one fail.
+// Project; without it, the cases that need it fail.
 func Run(t *testing.T, newServer func(t *testing.T) Target) {
 	t.Helper()
 	for _, c := range Cases() {
