@@ -1,0 +1,90 @@
+package clientcheck
+
+import (
+	"cmp"
+	"fmt"
+
+	"gcsup/fakegcs/faults"
+)
+
+// patience is how many requests may still bring data to a session that is gone: some clients ask
+// twice, because a front end can be wrong.
+const patience = 2
+
+// protocolFailures returns the first request that breaks each rule of the protocol.
+func protocolFailures(s Script, list []Exchange) []Failure {
+	var found []Failure
+	seen := map[string]bool{}
+	fail := func(i int, rule, format string, args ...any) {
+		if !seen[rule] {
+			seen[rule] = true
+			found = append(found, Failure{PartProtocol, rule, fmt.Sprintf(format, args...), i + 1})
+		}
+	}
+	gone := map[int]int{} // data requests by session since it is gone
+	tokens := map[string]string{}
+	for i := range list {
+		e := &list[i]
+		if e.Session != 0 && e.data() && gone[e.Session] > 0 {
+			if gone[e.Session]++; gone[e.Session] > 1+patience {
+				fail(i, "dead-session", "%d data requests on a session that the service reported as gone", gone[e.Session]-1)
+			}
+		}
+		if e.ended() && gone[e.Session] == 0 {
+			gone[e.Session] = 1
+		}
+		if what := e.onObject(); e.Token != "" && what != "" {
+			if earlier := tokens[e.Token]; earlier != "" && earlier != what {
+				fail(i, "token", "the idempotency token of %s is used again for %s", earlier, what)
+			}
+			tokens[e.Token] = what
+		}
+		rule, text := e.mistake(s.Damages)
+		if rule != "" {
+			fail(i, rule, "%s", text)
+		}
+	}
+	return found
+}
+
+// onObject describes a request whose token the service remembers. It is empty for other requests.
+func (e *Exchange) onObject() string {
+	switch e.Op {
+	case faults.OpInsert, faults.OpDelete, faults.OpPatch:
+		return fmt.Sprintf("%s %s/%s", e.Op, e.Bucket, e.Object)
+	}
+	return ""
+}
+
+// mistake returns the rule that one request breaks by itself, or "". damages is Script.Damages.
+func (e *Exchange) mistake(damages bool) (rule, text string) {
+	r := e.Range
+	span := r.Last + 1 - r.First
+	switch {
+	case e.Session == 0 || e.Op == faults.OpStart || e.Op == faults.OpCancel:
+	case r.Given && !r.Valid:
+		return "content-range", "the Content-Range header is malformed: " + e.said()
+	case r.Last >= 0 && e.Length >= 0 && span != e.Length:
+		return "length", fmt.Sprintf("Content-Range spans %d bytes, and Content-Length is %d", span, e.Length)
+	case e.Op == faults.OpPut && r.Last >= 0 && span%Granularity != 0:
+		return "granularity", fmt.Sprintf("a chunk of %d bytes is not the last, and no multiple of 256 KiB", span)
+	case e.Fault == "" && e.Status == 503 && r.First > 0:
+		return "offset", fmt.Sprintf("the chunk at %d begins after the committed bytes: %s", r.First, e.said())
+	}
+	if !upload[e.Op] || e.Fault != "" {
+		return "", ""
+	}
+	switch e.Status {
+	case 400:
+		if damages && (e.Op == faults.OpFinalize || e.Op == faults.OpInsert) {
+			return "", ""
+		}
+		fallthrough
+	case 411, 413, 416:
+		return "refused", fmt.Sprintf("the service refuses a request (%s) with %d: %s", e.Op, e.Status, e.said())
+	}
+	return "", ""
+}
+
+// said returns what the service replied.
+func (e *Exchange) said() string { return cmp.Or(e.Text, fmt.Sprintf("status %d", e.Status)) }
