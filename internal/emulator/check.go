@@ -82,7 +82,10 @@ func (c *Check) Run(ctx context.Context, args []string, stdout io.Writer) (faile
 		return false, err
 	}
 	if c.json {
-		err = json.NewEncoder(stdout).Encode(map[string]any{"type": "totals", "totals": totals})
+		err = json.NewEncoder(stdout).Encode(struct {
+			Type   string             `json:"type"`
+			Totals clientcheck.Totals `json:"totals"`
+		}{"totals", totals})
 	} else {
 		_, err = fmt.Fprintln(stdout, totals)
 	}
