@@ -33,7 +33,7 @@ one about sessions if it makes none, is unmet. check-client exits with 65 if the
 client failed a script. Each script names the fact about Cloud Storage that it
 assumes, and where that is documented or was observed; see --list.`,
 		Example: `  gcsup emulator check-client -- ./upload.sh {file} {bucket} {object}
-  gcsup emulator check-client --jobs 8 --json -- gcsup cp {file} gs://{bucket}/{object} --state-dir {dir}`,
+  gcsup emulator check-client --jobs 8 -- ./upload.py {file} {bucket} {object}`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return exit.Usagef("emulator check-client: give the command after --; see %s", cmdline.HelpOf(cmd))
