@@ -92,9 +92,9 @@ func (b *Budget) blockable(p Policy, elapsed time.Duration) time.Duration {
 	return 2*p.LongestTotal(b.retries()) - b.blocked
 }
 
-// LongestTotal returns the longest time that a number of retries can wait in total. With [Retries], it
-// is the duration for which a Budget without For allows retries, if the server asks for no
-// longer waits.
+// LongestTotal returns the longest time that a number of retries can wait in total. For the number
+// that [Retries] returns, it is how long a Budget without For lasts, if the server asks for no longer
+// waits.
 func (p Policy) LongestTotal(retries int) time.Duration {
 	var total time.Duration
 	for n := range retries {

@@ -32,8 +32,8 @@
 //
 // # Guarantees
 //
-// Every backoff is shorter than [Limit], one minute, for every Policy, every n and
-// every Retry-After header. [Policy.Validate] refuses a Policy with longer waits. A
+// Every backoff is shorter than one minute, see [Limit]. No Policy, number of failures or
+// Retry-After header makes it longer. [Policy.Validate] refuses a Policy with longer waits. A
 // request of a Transport waits for its [Rate] for less than Limit too, but the waits
 // that [Rate.Reserve] returns, and those for a [Breaker], may be longer.
 //

@@ -38,8 +38,9 @@ const (
 	limitOutage = 0.8
 
 	// flights is how often as many requests end in a long window as the limit permits. Requests that began together
-	// end together, so that a window of two flights may show half as many again as its time permits.
-	flights = 4
+	// end together, so that a window of two flights may show half as many again as its time permits. With four, a
+	// high limit grows too slowly (TestWriters of package retrysim).
+	flights = 3
 
 	// A window with fewer replies does not measure the rate of replies.
 	enoughReplies = 8
@@ -48,9 +49,9 @@ const (
 )
 
 // A Limiter finds how many requests should be in flight. The limit grows while throughput
-// grows, and shrinks if the service refuses requests, or if fewer requests have the same
-// throughput. Fewer requests with the same throughput mean, by Little's law (requests in flight
-// = throughput * latency), that latency has risen without more throughput.
+// grows, and shrinks if the service refuses requests, or if fewer requests would have the same
+// throughput. By Little's law (requests in flight = throughput * latency), the requests in
+// excess then only raise the latency.
 //
 // The caller calls [Limiter.Acquire] or [Limiter.Start] before each request, and reports what
 // happens to it. Throughput is the number of requests that end per second, or of their bytes,
@@ -58,16 +59,16 @@ const (
 //
 // # The rule
 //
-// The rule is a gradient ascent on throughput, like the hill climbing of the .NET thread pool
-// (Hellerstein, Morrison and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool", 2008).
-// The limit is changed, and the change is kept if throughput follows. At first the limit doubles, as in
-// the slow start of TCP (https://www.rfc-editor.org/rfc/rfc5681), as long as throughput grows by a
-// quarter, as in the startup of BBR (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the
-// limit changes by a factor of 1.5, and throughput must follow by at least a tenth of the change; if it
-// does not, the limit stays for 2 to 16 windows, or until throughput changes by half. A window of several
-// seconds counts as that many windows. A window ends when as many requests have ended as the limit
-// permits, at the next pause between two replies. After a change that did not help, it needs four times as
-// many requests, and at least a second. The first window, in which connections are made, does not count.
+// The rule is a gradient ascent on throughput, like the hill climbing of the .NET thread pool (Hellerstein,
+// Morrison and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool", 2008). The limit is changed, and
+// the change is kept if throughput follows. Throughput is measured over a window, which ends with the first pause
+// between two replies after as many requests have ended as the limit permits. At first the limit doubles, as in the
+// slow start of TCP (https://www.rfc-editor.org/rfc/rfc5681), as long as throughput grows by a quarter, as in the
+// startup of BBR (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes by a factor of
+// 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit stays for 2 to 16
+// windows, or until throughput changes by half. A window of several seconds counts as that many windows. After a
+// change that did not help, a window needs three times as many requests, and at least a second. The first window, in
+// which connections are made, does not count.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each

@@ -188,7 +188,7 @@ func TestLimiter(t *testing.T) {
 			length: 10, span: [2]int{1, 10}, limits: [2]int{1, 1}, replies: [2]float64{99, 101}},
 		// 100 MB/s: the mean size is 670 kB, and about 150 requests per second fit.
 		{name: "mixed sizes", link: link{latency: constant(mid), bytes: 100e6, size: mixed},
-			length: 180, span: [2]int{20, 180}, limits: [2]int{14, 200}, bytes: [2]float64{90e6, 101e6}},
+			length: 180, span: [2]int{20, 180}, limits: [2]int{14, 220}, bytes: [2]float64{90e6, 101e6}},
 		// The same link is limited by requests at first, and then by bytes.
 		{name: "larger files follow", link: link{latency: constant(mid), requests: 1000, bytes: 100e6,
 			size: func(_ *rand.Rand, now time.Duration) int64 {

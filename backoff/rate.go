@@ -46,11 +46,11 @@ const (
 // share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once a
 // second. The rate then grows back to the refused rate within a minute. If several 429s follow
 // each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
-// or multiplies it by 0.9 if all requests were refused, but the target is at least 100. The rate
-// itself is at least 10: if a service refuses all requests, the [Breaker] limits them. When the
-// rate has grown back, it doubles within 5 minutes up to 1,000 per second, because the guidelines
-// ask for no ramp there. Only accepted requests let the rate grow: it does not grow in a program
-// that makes fewer requests, or none.
+// which is at least 100. If all requests were refused, which means an outage, it multiplies the
+// target by 0.9. The rate itself is at least 10, because the [Breaker] limits requests in an
+// outage. When the rate has grown back to a target below 1,000, it doubles within 5 minutes up to
+// 1,000 per second, because the guidelines ask for no ramp there. Only accepted requests let the
+// rate grow: it does not grow in a program that makes fewer requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a
 // rate that is not exceeded.

@@ -32,8 +32,7 @@ type Transport struct {
 	// Base makes the requests. nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Policy computes how long to wait. The zero value is Google's
-	// truncated exponential backoff.
+	// Policy computes how long to wait.
 	Policy Policy
 
 	// Budget decides when to stop. Each request uses a copy. The zero value

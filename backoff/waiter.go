@@ -29,12 +29,10 @@ import (
 // for one goroutine; only Succeeded may be called from any. It must not be
 // copied after its first use.
 type Waiter struct {
-	// Policy computes the length of each wait. The zero value is Google's
-	// truncated exponential backoff.
+	// Policy computes the length of each wait.
 	Policy Policy
 
-	// Budget decides when to stop. The zero value allows 5 retries without
-	// progress.
+	// Budget decides when to stop.
 	Budget Budget
 
 	// Breaker is shared by all operations on one endpoint. A nil Breaker blocks

@@ -149,9 +149,9 @@ func (r *PrefixCRC) nearest(offset int64) (Checkpoint, bool) {
 	return best, true
 }
 
-// Forget drops all stored positions before the greatest one at or before both
-// offset and the current position. Call it with each committed offset to bound
-// the memory: committed bytes are never sent again.
+// Forget keeps the greatest stored position at or before the lesser of offset and the
+// current position, and drops those before it. Call it with each committed offset to
+// bound the memory: committed bytes are never sent again.
 func (r *PrefixCRC) Forget(offset int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,9 +39,9 @@
 //     a week 404.
 //   - Requests on one session may overlap. A query waits until the server has read
 //     the remaining bytes of a dead connection, and then returns the final offset.
-//   - Nothing is ignored silently that the service would act on. Unknown fields are
-//     refused with 400, except one of a [Retention]. What the server does not implement
-//     is refused with 400 and logged once.
+//   - Nothing that the service would act on is ignored silently. Unknown fields are
+//     refused with 400, except retentionExpirationTime in a [Retention]. What the
+//     server does not implement is refused with 400 and logged once.
 //   - With [Options].Dir, finished objects and committed bytes survive a kill of the
 //     process at any moment, but not a crash of the machine. An upload of any size
 //     needs less than 1 MiB of memory.

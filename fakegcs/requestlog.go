@@ -146,9 +146,9 @@ func (l *requestLog) add(r Request) {
 	l.list = append(l.list, r)
 }
 
-// Requests returns the latest requests in the order in which they ended, at least
-// as many as [Options.KeepRequests]. Those on fakegcs's own paths are left out. A request
-// that a fault left without a reply is among them before its connection ends.
+// Requests returns the latest requests in the order in which they ended, at least as many
+// as [Options.KeepRequests]. Those on fakegcs's own paths are left out. A request that
+// gets no reply because of a fault is added before its connection ends.
 func (s *Server) Requests() []Request {
 	s.requests.mu.Lock()
 	defer s.requests.mu.Unlock()

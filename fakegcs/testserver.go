@@ -9,10 +9,8 @@ import (
 	"sync"
 )
 
-// TB has the methods of [testing.TB] that [NewServer] uses. It is a separate
+// TB has the methods of testing.TB that [NewServer] uses. It is a separate
 // interface, so that a program with an emulator does not link package testing.
-//
-// [testing.TB]: https://pkg.go.dev/testing#TB
 type TB interface {
 	Helper()
 	Cleanup(func())

@@ -36,12 +36,12 @@ import (
 //	400, 404, 410, others in mid-upload      wait, query, and if the query confirms it:
 //	  404, 410                               check the destination if the object may exist;
 //	                                         a new session from byte 0, three times at most
-//	  410 around another 4xx                 like that status
-//	  400, 405, 409, 411, 413, 416           fail; if the session is still open: fail, and
-//	                                         the next time a new session
+//	  410 with another 4xx in its body       like that status
+//	  400, 405, 409, 411, 413, 416           fail. If the session is still open, and a resume
+//	                                         fails at the same offset: a new session
 //	412, or 304 for a NotMatch precondition  check the destination if the object may exist; fail
 //	400 or 412 whose message names a hash,   the bytes were damaged: a new session, as after 404
-//	or a confirmed 410 around such a status
+//	or a confirmed 410 with it in its body
 //	308, a checksum not of the source        the same
 //	499                                      the session was canceled: fail
 //	412, 499 of a temporary object           wait, query; if the query confirms it: like 404
@@ -49,9 +49,9 @@ import (
 //	                                         otherwise fail
 //	other                                    fail
 //
-// An insert without a precondition is not repeated if its outcome is not known: it
-// could replace what another client wrote in between. The destination is checked
-// first:
+// An insert without a precondition is not repeated at once if its outcome is not known:
+// it could replace what another client wrote in between. The destination is checked
+// first. The next insert has a guard, see [State.Guard]:
 //
 //	no object                                insert, if there is still none
 //	the source's bytes, since our attempt    done

@@ -15,10 +15,10 @@
 // ([State], [Reply]) to (State, [Action]), with no clock and no I/O.
 //
 // The methods of Client are [Client.Start], [Client.Put], [Client.Query],
-// [Client.Finalize] and [Client.Cancel]. [Client.Insert] uploads a small object
-// in one request, and [Client.Stat] reads the metadata of one. [Client.Do] makes any
-// other exchange. None of them loops, waits or retries. Each returns a [Reply], even if no
-// reply arrived.
+// [Client.Finalize] and [Client.Cancel]. [Client.Insert] uploads a small object in one
+// request, and [Client.Stat] reads the metadata of one. [Client.Do] makes any other
+// exchange. None of them waits or retries. Only Stat may make two requests. Each returns a
+// [Reply], even if no reply arrived.
 //
 // # Guarantees
 //   - The committed offset of the service is authoritative, and never decreases within

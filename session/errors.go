@@ -34,16 +34,15 @@ import (
 //	ErrStalled              a request moved too few bytes for too long           yes        nothing: the driver retries
 //	ErrRetriesExhausted     too many failures without newly committed bytes      yes        resume later
 //
-// In the third column, [1] means yes if [Error.Early] is set: the precondition was
-// checked before the last byte was sent, and [Spec.NoClobber] is not set. [2] means
-// yes if [Error.Open] is set: the session still exists. [3] means yes at its own
-// endpoint. No request is sent to another one. [4] means that an upload in parts stays
-// saved. Later calls end in the same way, until it is canceled or starts over.
+// In the third column, [1] means yes if [Error.Early] is set and [Spec.NoClobber] is
+// not: the precondition was checked before the last byte was sent. [2] means yes if
+// [Error.Open] is set: the session still exists. [3] means yes at its own endpoint. No
+// request is sent to another one. [4] means that an upload in parts stays saved. Later
+// calls end in the same way, until it is canceled or starts over.
 //
 // An error that wraps ErrCredentials also wraps an [AnonymousError] if the request had no
-// credentials, and one that wraps ErrPermission a [ScopeError] if the access scopes of the
-// machine permit no uploads. ErrSourceChanged is [chunk.ErrChanged], and ErrRetriesExhausted is
-// [backoff.ErrRetriesExhausted]. ErrStalled is always the cause of another error.
+// credentials. One that wraps ErrPermission also wraps a [ScopeError] if the access scopes of
+// the machine permit no uploads.  ErrStalled is always the cause of another error.
 var (
 	// The request and the destination.
 	ErrInvalid       = errors.New("invalid request")

@@ -55,7 +55,7 @@ type Findings struct {
 	Differs bool
 
 	Ours  bool // stat: Object has the size and CRC32C of the upload; parts: the part has its bytes
-	Older bool // stat: Object was created before the first attempt to write it, or before its session
+	Older bool // stat: Object is older than the first attempt of this upload to write it, or than its session
 	Unmet bool // stat: Object, or its absence, does not meet the preconditions of the upload
 }
 

@@ -57,9 +57,8 @@ type CallOptions struct {
 	// Resume compares nothing.
 	Skip Skip
 
-	// Header is added to every request, for example X-Goog-Request-Reason or
-	// X-Goog-Custom-Audit-*, except those of [Options.Store]. Headers of the protocol are
-	// refused.
+	// Header is added to every request except those of [Options.Store], for example
+	// X-Goog-Request-Reason or X-Goog-Custom-Audit-*. Headers of the protocol are refused.
 	Header http.Header
 
 	// Size, if not nil, is how many bytes the source must have. If it has fewer,
@@ -94,7 +93,7 @@ type CallOptions struct {
 	// exists: [Result].SourceRemoved. The object must have the size and the CRC32C of the bytes
 	// that were read, and the file must be unchanged. Immediately before the removal, the size, the
 	// times and the inode of the file are compared with what was read, and its bytes if that is not
-	// conclusive. Then the metadata of the object is read. If the rule skips a file, it is removed
+	// conclusive. Then the metadata of the object is read. A file that Skip leaves out is removed
 	// only if its bytes were compared: SkipSameTime then compares like SkipIdentical, and
 	// SkipExisting removes nothing. A dry run removes nothing.
 	//

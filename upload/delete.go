@@ -199,8 +199,8 @@ func (d *deleter) try(spec Spec, do func(*engine.Requester) error) error {
 // The names end in a slash, are in the order of their raw bytes, and have the prefix of l. Managed folders are never
 // deleted, because they have an IAM policy.
 //
-// It yields each folder that was deleted, and each folder that could not be deleted with the error.
-// It does not yield a folder that is not empty. The error wraps [session.ErrPermission] if
+// It yields each folder that was deleted, and, with the error, each folder that could not be
+// deleted. It does not yield a folder that is not empty. The error wraps [session.ErrPermission] if
 // storage.folders.delete is missing, or storage.managedFolders.get, which is needed to recognize a
 // managed folder. If the service refuses the request about the bucket, nothing is deleted. If that
 // request fails in another way, the only pair has its error and no name. Failures are handled like

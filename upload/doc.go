@@ -77,8 +77,8 @@
 // # Errors
 //
 // Branch with errors.Is on a sentinel, and with errors.As on a type. The tables at
-// [session.ErrInvalid], [state.ErrNotFound] and [ErrTruncated] list them, except those
-// of bucketstore: what happened, whether the upload is resumable, and what to do.
+// [session.ErrInvalid], [state.ErrNotFound] and [ErrTruncated] list all of them except those
+// of bucketstore, with what happened, whether the upload is resumable, and what to do.
 //
 // An upload is resumable if the same call, or [Uploader.Resume], continues it. This
 // needs an [Options.Store]. A file that is sent in one request is not resumable. A

@@ -34,13 +34,12 @@ import (
 // [InterruptedError.Resumable] and [Result.Resumable]. [2] means that the sentinel
 // decides. [3] means yes for a file.
 //
-// Where those tables say driver, they mean the [Uploader]. A call that needs a
-// corrupt saved upload sets it aside ([state.ErrCorrupt]).
+// The driver in those tables is the [Uploader]. A call that needs a corrupt saved
+// upload sets it aside ([state.ErrCorrupt]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
-// object at the destination. An *InterruptedError wraps one of [context.Canceled],
-// [context.DeadlineExceeded], ErrPaused and [session.ErrCanceled].
+// object at the destination.
 var (
 	// ErrTruncated is wrapped by the error of an upload whose source ended before
 	// [CallOptions].Size bytes.
@@ -74,7 +73,7 @@ var (
 //
 // errors.Is finds one of [context.Canceled], [context.DeadlineExceeded], [ErrPaused] and
 // [session.ErrCanceled], and nothing else. The cause of the context and the last failure
-// are only in the text, because they may be errors of another upload.
+// are only in the text: with errgroup, the cause is the error of another upload.
 type InterruptedError struct {
 	Committed int64 // the committed offset
 	Sent      int64 // bytes that were handed to the network; the service may have more than Committed

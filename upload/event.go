@@ -21,7 +21,7 @@ const (
 	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second
 	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
-	Settling                   // the source is not read until its changes are on its disk, and its times can show the next change
+	Settling                   // the source is not read until its changes are on its disk, and a later one would change its times
 	Waiting                    // a request failed, see Store; the retry is in Delay
 	Warning                    // a problem that does not stop the upload; Cause describes it
 
@@ -61,11 +61,11 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 
 // Event reports what an upload does. It holds no secrets.
 //
-// An upload is a call of a method of [Uploader] that returns a [Result], a [Writer], a
-// call of [Uploader.Cancel], or a job of [Uploader.Files] that yields a result. Its
-// last event is the only one of a terminal kind. An upload that fails before its first
-// request, and a file of a batch that is skipped or not tried, also have a terminal
-// event. The events of a listing, and of methods that upload nothing, such as
+// An upload is a [Writer], a call of [Uploader.Cancel], a job of [Uploader.Files] that
+// yields a result, or a call of another method of [Uploader] that returns a [Result].
+// Its last event is the only one of a terminal kind. An upload that fails before its
+// first request, and a file of a batch that is skipped or not tried, also have a
+// terminal event. The events of a listing, and of methods that upload nothing, such as
 // [Uploader.Query] and [Uploader.Prune], have no terminal kind.
 //
 // SentDelta and CommittedDelta are changes since the previous event of the upload that the
@@ -105,8 +105,8 @@ type Event struct {
 	Blocked   bool          // Waiting: the circuit breaker blocks the upload, because another one probes the service
 	Result    *Result       // the terminal kinds: a copy of what the call returns; Object is nil for a Cancel
 
-	// Cause is a reason for people: of Waiting, Restarted, Discarded, Undivided, Divided, Warning and
-	// InputWaits. Of LeaseHeld, it is the process that holds the lease.
+	// Cause is the reason, for people, of a Waiting, Restarted, Discarded, Undivided, Divided,
+	// Warning or InputWaits. Of a LeaseHeld, it is the process that holds the lease.
 	Cause string
 
 	// Err is what the call returns (Interrupted, Failed), why the request failed (Waiting), a

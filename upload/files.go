@@ -22,12 +22,12 @@ import (
 
 // BatchOptions configure [Uploader.Files]. The zero value uses the defaults.
 type BatchOptions struct {
-	// Jobs is how many files are uploaded at a time. 0 means as many as raise the throughput,
-	// for all batches of an Uploader together: from 32 up to 1,024 files of at most 8 MiB, which
-	// are sent in a single request, and from 4 up to 64 larger files, which get a session. There
-	// are fewer if this process may open few files. A file counts from when it is opened until
-	// its outcome is known, even while it waits for a retry. If a listing may show that it is
-	// unchanged, it counts from its first request.
+	// Jobs is how many files are uploaded at a time. 0 means that the number grows while
+	// throughput rises, for all batches of an Uploader together: from 32 up to 1,024 files of at
+	// most 8 MiB, which are sent in a single request, and from 4 up to 64 larger files, which
+	// get a session. There are fewer if this process may open few files. A file counts from when
+	// it is opened until its outcome is known, even while it waits for a retry. If a listing may
+	// show that it is unchanged, it counts from its first request.
 	//
 	// The small files of a batch use at most 64 MiB of memory. If Jobs is 0, this includes the
 	// buffers of their connections.
@@ -56,9 +56,9 @@ type BatchOptions struct {
 	// Planned set.
 	DryRun bool
 
-	// Sizes yields the sizes of all files of the batch, in any order. It is read only
-	// while the service fails, because each upload of a batch has as many retries as one
-	// file with the size of the batch. If it is nil, only files that were started count.
+	// Sizes yields the sizes of all files of the batch, in any order. Their sum determines
+	// the number of retries of each upload. It is therefore needed only while the service
+	// fails. If Sizes is nil, only files that were started count.
 	Sizes iter.Seq[int64]
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // AtRisk bounds how many bytes must be sent again if the process dies now, for all uploads that
-// share it. The bound is twice the number of bytes that were committed in the last five seconds,
-// and at least 64 MiB. It begins with 16 MiB, and grows to 64 MiB with the bytes that are
-// committed. Beyond the bound no file, part or session begins, and what has begun continues.
+// share it. The bound begins with 16 MiB, and grows to 64 MiB with the bytes that are committed.
+// It is twice the number of bytes that were committed in the last five seconds, if that is more.
+// Beyond the bound no file, part or session begins, and what has begun continues.
 //
 //   - A part of a multipart upload, see [ByMultipart], and a small file that is sent in one
 //     request, are at risk as a whole, from the start of the request until its reply. A part that

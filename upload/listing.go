@@ -70,10 +70,10 @@ func (u *Uploader) List(ctx context.Context, l Listing) iter.Seq2[*session.Objec
 //
 // The jobs must be in the order of the raw bytes of their object names, which is the
 // order of the service. If few of the listed names are jobs, Lookup does not read the
-// names between them, but starts a listing at the name of the next job. A page is
-// worth its request if it has 8 jobs or more. After 3 pages in a row with fewer, the
-// next 8 jobs are not looked up, then 16 and so on up to 1,024, with one page in
-// between. For example, 10 jobs need 3 requests for any number of objects.
+// names between them, but starts a listing at the name of the next job. After 3 pages
+// in a row with fewer than 8 jobs, the next 8 jobs are not looked up. If the page after
+// that has fewer, too, the next 16 are not, and so on up to 1,024. For example, 10 jobs
+// need 3 requests for any number of objects.
 //
 // If Lookup does not look up a job, Listed stays false, and the destination must be
 // looked up later if necessary. These jobs are not looked up:

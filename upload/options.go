@@ -59,10 +59,10 @@ type Options struct {
 
 	// ChunkSize bounds the bytes of one request, for networks that cut long ones, and for programs
 	// that must know early which bytes are committed: the service reports that in the reply to
-	// each request. It is rounded up to a multiple of 256 KiB. For a bound in time, multiply it by
-	// the rate: 10 s at 2 MiB/s are 20 MiB. 0 means at most 1 GiB for the first
-	// request, and then about a minute for each request. A request of a stream carries at most
-	// one Window. A file of at most 8 MiB gets a session only if it is larger than ChunkSize.
+	// each request. It is rounded up to a multiple of 256 KiB. For a bound of 10 s at 2 MiB/s, set
+	// 20 MiB. 0 means at most 1 GiB for the first request, and then about a minute for each
+	// request. A request of a stream carries at most one Window. A file of at most 8 MiB gets a
+	// session only if it is larger than ChunkSize.
 	//
 	// Each further request costs one round trip, in which nothing is sent. At 100 MiB/s, with
 	// round trips of 20 ms or 50 ms, 1 GiB takes this much longer:
@@ -88,10 +88,10 @@ type Options struct {
 	Spool *Spool
 
 	// A request is canceled and replaced by a status query after StallTimeout without
-	// progress, or after twice that time at half of StallRate, which is in bytes per
-	// second. The defaults are 2 minutes and 64 KiB/s. A negative StallTimeout disables
-	// this. A request that makes an object from its parts gets at least 10 minutes,
-	// because the service may need several.
+	// progress. A slow request is canceled later: at half of StallRate, in bytes per
+	// second, after twice that time. The defaults are 2 minutes and 64 KiB/s. A negative
+	// StallTimeout disables this. A request that makes an object from its parts gets at
+	// least 10 minutes, because the service may need several.
 	StallTimeout time.Duration
 	StallRate    int64
 
@@ -106,11 +106,11 @@ type Options struct {
 	// most Window, a stream whose source is much faster than the service has one window
 	// as large as the share, instead of two. 0 means 128 MiB.
 	//
-	// A window can always have 1 MiB, so that no stream waits for another one. The streams therefore use at
-	// most Memory, or 2 MiB each if that is more. A stream in parts can always have 5 MiB. The parts of files
-	// in multipart uploads, see [ByMultipart], use the rest. A window that was filled while there were fewer
-	// streams is kept until the service has committed it. While the service does not answer, such windows can
-	// take all of Memory. Each other stream then uses up to 2 MiB in addition.
+	// A window can always have 1 MiB, so that no stream waits for another one. While their number does not
+	// change, the streams use at most Memory, or 2 MiB each if that is more. A stream in parts can always have
+	// 5 MiB. The parts of files in multipart uploads, see [ByMultipart], use the rest. A window that was
+	// filled while there were fewer streams is kept until the service has committed it. While the service does
+	// not answer, such windows can take all of Memory. Each other stream then uses up to 2 MiB in addition.
 	Memory int64
 
 	// RestartChanged starts over from byte 0 if a file changed since its saved upload

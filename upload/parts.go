@@ -13,13 +13,14 @@ import (
 // parts is sent over one connection, and an event has the reason: [Warning], or [Undivided] with Auto.
 //
 // A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
-// ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the service
-// has them. They use at most its share of [Options].Memory. The multipart uploads make temporary objects, of about
-// 0.25 TiB with the default memory, which are composed. Where ByCompose is not possible, or temporary objects cost
-// more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the object: a
-// longer stream fails with [session.ErrInvalid], and a [Warning] at the beginning says so. If the first window takes
-// more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over one connection. Auto begins with
-// one connection and does not measure its rate; with [Options].ChunkSize, it sends streams over one connection.
+// ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the service has
+// them. They use at most its share of [Options].Memory. Each multipart upload makes a temporary object, of up to
+// 0.25 TiB with the default memory, and these are composed. Where ByCompose is not possible, or temporary objects
+// cost more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the
+// object. A stream that is too long for it fails with [session.ErrInvalid]; a [Warning] at the beginning has the
+// maximum. If the first window takes more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over
+// one connection. For a stream, Auto begins with one connection and does not measure its rate. With
+// [Options].ChunkSize, it sends streams over one connection.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
@@ -27,8 +28,8 @@ type Parts struct {
 	// [Options].Memory.
 	Connections int
 
-	// Auto sends a file in parts if several connections may be faster than one. It begins in a session
-	// of its own, which shows the rate of one connection within 250 ms. If that rate is low, the bytes
+	// Auto sends a file in parts if several connections may be faster than one. The file begins in a
+	// session, which shows the rate of one connection within 250 ms. If that rate is low, the bytes
 	// that were sent are discarded, and the file is sent in parts. The number of connections rises as
 	// long as the total rate does. All files of an Uploader share the connections, and the measured
 	// rate of a single one. The buffers of each connection take about 1 MiB. A multipart upload also
@@ -36,7 +37,7 @@ type Parts struct {
 	//
 	// A file is sent over one connection if
 	//
-	//   - the file has less than 150 MiB (which is no event),
+	//   - the file has less than 150 MiB (no event reports this),
 	//   - its first 16 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
 	//     answers within 3 ms,
 	//   - the rate limit is at most 16 MiB/s, and uploads are not paused,
@@ -65,11 +66,11 @@ type JoinBy int
 
 // The ways to make one object from parts.
 const (
-	// ByEither uses ByMultipart if it supports the settings of the object and the service allows
-	// it, and otherwise ByCompose. ByCompose comes first if the bucket allows it at no cost, and
-	// many parts of a multipart upload would be at risk: with more than 12 connections, for files
-	// of more than 625 GiB, or with Auto if the service answers after 100 ms or later. ByEither is
-	// the default.
+	// ByEither, the default, uses ByMultipart if it supports the settings of the object and the
+	// service allows it, and otherwise ByCompose. ByCompose comes first if its temporary objects
+	// cost only requests, and one of these is true: more than 12 connections, a file of more than
+	// 625 GiB, or Auto and a service that answers after 100 ms or later. A multipart upload would
+	// then be slow, or have many parts at risk.
 	ByEither JoinBy = iota
 
 	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the bucket of the

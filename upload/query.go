@@ -104,10 +104,10 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	return s.cancel(ctx, withSpool(ctx, doc, c.journal.Discard))
 }
 
-// Pause interrupts the upload with an ID if a call of this Uploader runs it, or a call of
-// one that [Uploader.With] made from it. It waits until the upload is saved and its lease
-// is released. The same call, or Resume, continues the upload. Pause sends no request to
-// the service.
+// Pause interrupts the upload with an ID if a call of this Uploader runs it, or of an
+// Uploader that [Uploader.With] made from this one. It waits until the upload is saved
+// and its lease is released. The same call, or Resume, continues the upload. Pause sends
+// no request to the service.
 //
 // The call that was interrupted returns an [*InterruptedError] that wraps [ErrPaused].
 // A stream in parts, see [Parts], cannot be paused, because nothing could continue it: the
@@ -159,8 +159,8 @@ type Pruned struct {
 	Deleted       bool // it was deleted, or would have been without PruneOptions.DryRun
 }
 
-// Prune deletes the saved uploads that cannot be resumed, and yields all, in the
-// order of [Uploader.Saved]. A nil opts uses the defaults. It deletes an upload if
+// Prune deletes the saved uploads that cannot be resumed. It yields all saved uploads in
+// the order of [Uploader.Saved]. A nil opts uses the defaults. It deletes an upload if
 //   - the service confirmed that the session is gone or canceled, as for
 //     [Uploader.Query]. A spooled stream whose session is gone is kept if all its bytes are on disk, or if
 //     that is not known: they may be the only copy;

@@ -30,7 +30,7 @@ type Result struct {
 
 	// Size is the size of the source in bytes, -1 if it was never known. Source describes the file
 	// when its bytes were read. It is zero if the file was not opened. It has no change time if
-	// its times may not show the next change.
+	// the file could change without a change of its times.
 	Size   int64
 	Source chunk.Identity
 
@@ -109,10 +109,10 @@ const (
 	SkipIdentical             // skip a file whose object has its size, CRC32C and encryption key; the file is read
 
 	// SkipSameTime skips a file whose object has its size and, in whole seconds, its
-	// modification time under goog-reserved-file-mtime. If the file has an encryption
-	// key, an object without one is replaced. An upload writes that key, unless the file
-	// was modified in the two seconds before the upload. If the object does not have the
-	// key, or if the file was modified less than two seconds before the object was
+	// modification time under goog-reserved-file-mtime. If the file has an encryption key,
+	// an object without one is replaced. An upload writes goog-reserved-file-mtime, unless
+	// the file was modified in the two seconds before the upload. If the object does not
+	// have it, or if the file was modified less than two seconds before the object was
 	// created, the CRC32C is compared as with SkipIdentical.
 	SkipSameTime
 

@@ -24,9 +24,9 @@ const defaultSpoolLimit = 1 << 30
 // a stream that cannot be completed ([ErrIncomplete]). If the call fails or is interrupted before the
 // record, the session and the files are removed.
 //
-// While the input lasts, the upload does not stop because retries are exhausted: the program that writes the
-// stream cannot repeat it. After the end of the input, [Options].RetryFor and the number of
-// retries apply again, and the upload stays resumable.
+// While the input lasts, exhausted retries do not stop the upload: the program that writes the stream cannot
+// repeat it. After the end of the input, [Options].RetryFor and the number of retries apply again, and the
+// upload stays resumable.
 //
 // Every byte that was read is in a file before the next one is read, and survives the process. Bytes
 // are written to the disk (fsync) when the input ends, because a power loss before that also ends the

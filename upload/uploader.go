@@ -140,9 +140,9 @@ func connectionMemory(size int64) int64 {
 // TransportOptions configure the connections of [NewTransport].
 type TransportOptions struct {
 	// CongestionControl is the TCP congestion control of each connection, on Linux. Over a link that loses
-	// packets, bbr is several times as fast as cubic: see docs/performance.md. "auto" uses bbr for other
-	// machines if the system has it and allows it, and otherwise changes nothing. With another name that the
-	// system refuses, each connection fails. "" and "system" leave the choice to the system.
+	// packets, bbr is several times as fast as cubic: see docs/performance.md. "auto" uses bbr for connections
+	// to other machines if the system has it and allows it, and otherwise changes nothing. With another name
+	// that the system refuses, each connection fails. "" and "system" leave the choice to the system.
 	CongestionControl string
 }
 
@@ -160,8 +160,8 @@ type TransportOptions struct {
 //     file may need. Otherwise most small files of a batch would need a new
 //     connection, with a TLS handshake and a port.
 //   - Without TLS, the bytes of a body are sent without a copy. [net/http] copies them, in
-//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this: its
-//     DialTLSContext would ignore the fields of a clone.
+//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this: it
+//     needs a DialTLSContext, which would ignore changed fields of a clone.
 //   - No compression of replies, which are small.
 //   - Connections are spread over all addresses of a host. An address that drops all
 //     packets costs 0.3 s, because the next address is then tried, too.

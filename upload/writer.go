@@ -94,10 +94,10 @@ func (u *Uploader) NewWriter(ctx context.Context, spec Spec) *Writer {
 	}
 }
 
-// Write writes p to the object. It returns when p is copied. The Writer keeps the
-// bytes that are not committed in memory, at most two windows ([Options.Window]), or its parts ([Parts]).
-// While the service does not answer, Write therefore waits. If the upload fails,
-// Write returns its error at once, and so does every later call.
+// Write writes p to the object. It returns when p is copied. The Writer keeps bytes in memory until they
+// are committed, at most two windows ([Options.Window]), or its parts ([Parts]). While the service does
+// not answer, Write therefore waits. If the upload fails, Write returns its error at once, and so does
+// every later call.
 func (w *Writer) Write(p []byte) (int, error) {
 	if err := w.start(nil); err != nil {
 		return 0, err
@@ -227,12 +227,11 @@ func (p pipeEnd) SetReadDeadline(t time.Time) error {
 // offset to its end without a copy in memory. r may be an *[os.File], or a file of an
 // [io/fs.FS] with the methods ReadAt and Seek. [io.Copy] calls ReadFrom.
 //
-// ReadFrom of such a file returns when the service has committed all of it but the
-// last bytes, at most 256 KiB, which are copied. The file's offset is then at its
-// end, and the caller may close it. If the session is lost before, the file is read
-// again. If the file changes meanwhile, the error is [session.ErrSourceChanged]. So
-// that a change shows, the latest changes of the file are first written to its disk
-// (fsync).
+// ReadFrom of such a file returns when the service has committed all of it but the last
+// bytes, at most 256 KiB, which are copied. The file's offset is then at its end, and
+// the caller may close it. If the session is lost before, the file is read again. If
+// the file changes meanwhile, the error is [session.ErrSourceChanged]. To detect that,
+// ReadFrom first writes the latest changes of the file to its disk (fsync).
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	first, n, err := w.fileFrom(r)
 	if err != nil {

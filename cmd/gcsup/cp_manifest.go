@@ -28,30 +28,29 @@ func openManifest(path, endpoint string) (*batchManifest, error) {
 
 // unfinished yields the jobs that the manifest does not record as finished.
 func (r *batchManifest) unfinished(ctx context.Context, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
-	return func(yield func(upload.Job) bool) {
-		for job, err := range r.m.Skip(ctx, jobs) {
-			if err != nil {
-				if ctx.Err() == nil {
-					r.fail(err)
-				}
-				return
-			}
-			if !yield(job) {
-				return
-			}
-		}
-	}
+	return r.untilError(ctx, r.m.Skip(ctx, jobs))
 }
 
 // lookedUp yields the jobs with their objects. If the bucket cannot be listed, it yields no more.
 func (r *batchManifest) lookedUp(ctx context.Context, u *upload.Uploader, l upload.Listing, jobs iter.Seq[upload.Job]) iter.Seq[upload.Job] {
-	return func(yield func(upload.Job) bool) {
+	return r.untilError(ctx, func(yield func(upload.Job, error) bool) {
 		for job, err := range u.Lookup(ctx, l, jobs) {
 			if err == nil && job.Err == nil && !job.Listed { // the bucket has many other objects
 				one := upload.Listing{Bucket: l.Bucket, Prefix: job.Spec.Object, UserProject: l.UserProject}
 				job.Object, err = object(u.List(ctx, one), job.Spec.Object)
 				job.Listed = err == nil
 			}
+			if !yield(job, err) {
+				return
+			}
+		}
+	})
+}
+
+// untilError yields the jobs before the first error, which it records unless ctx is done.
+func (r *batchManifest) untilError(ctx context.Context, jobs iter.Seq2[upload.Job, error]) iter.Seq[upload.Job] {
+	return func(yield func(upload.Job) bool) {
+		for job, err := range jobs {
 			if err != nil {
 				if ctx.Err() == nil {
 					r.fail(err)

@@ -129,6 +129,9 @@ func (r *reporter) warnOfName(destination string) {
 
 // use makes the reporter report about the uploads of a connection.
 func (r *reporter) use(c *connection) {
+	if r.explain.endpoint != "" {
+		return // a command may announce saved uploads before it uploads
+	}
 	r.explain.endpoint, r.explain.saved = c.endpoint, c.saved
 	if name := c.options.CongestionControl; r.flags.verbose && name == congestion.Auto {
 		r.console.Message("congestion control: %s", congestionText(name))

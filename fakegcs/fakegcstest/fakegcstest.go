@@ -61,9 +61,9 @@ type Target struct {
 	Bucket string       // exists, and objects in it may be written and deleted
 	Prefix string       // of the object names; "" is valid if no other client writes
 	Client *http.Client // adds credentials if they are needed; nil is http.DefaultClient
-	// Project is where cases that need a bucket of their own create it; its name
-	// consists of Bucket and random letters. An emulator accepts any. With "",
-	// such cases are not checked, see [ErrNotChecked].
+	// Project is where cases that need a bucket of their own create it; its name consists
+	// of Bucket and random letters. An emulator accepts any. With "", such cases fail with
+	// [ErrNotChecked].
 	Project string
 	// Patience is the time in which a query must return the final offset after a request
 	// was cut off, and for which a step that gets 429 is retried. 0 is 5 s. The real
@@ -90,12 +90,12 @@ type Case struct {
 	Name   string // unique
 	Fact   string
 	Source string // URL, or a description of the observation
-	// Bucket, if set, is the JSON of the configuration, without a name, of a bucket for
-	// this case only, which is then {bucket}. Soft delete is off, unless the
+	// Bucket, if set, is the configuration of a bucket for this case only, in JSON and
+	// without a name. {bucket} is then that bucket. Soft delete is off, unless the
 	// configuration has it.
 	Bucket string
 	Steps  []Step
-	Size   int  // of the object at the end, with the content's first Size bytes; see None
+	Size   int  // of the object at the end, which has the bytes Content(Size); see None
 	None   bool // at the end there is no object with exactly that name
 }
 

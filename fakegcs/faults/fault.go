@@ -102,7 +102,7 @@ const (
 	// Wait, then continue as usual. [For]
 	EffectDelay Effect = "delay"
 
-	// Keep Bytes fewer bytes than the request carried, and report the offset in a regular
+	// Do not keep the last Bytes bytes of the request, and report the offset in a regular
 	// 308. Nothing of a body without Content-Length is kept. [Bytes]
 	EffectShortCommit Effect = "short-commit"
 	// Leave the Range header out of a 308.
@@ -142,8 +142,8 @@ type Action struct {
 	Status  int
 	Reason  string // of the JSON error; "" is the usual one of Status
 	Message string // of the JSON error
-	// Body replaces the JSON error. ContentType is its type, "" means text/html; without
-	// Body, the body is empty.
+	// Body replaces the JSON error. ContentType is its type, "" means text/html; if it is
+	// set, the body is Body, even if empty.
 	Body        string
 	ContentType string
 	Location    string // the header of that name; the body is then Body, even if empty

@@ -80,18 +80,18 @@ func (s source) send(do func(io.Reader) error) error {
 
 // barePuts measures the minimum cost of a stream or a file.
 func barePuts(_ context.Context, endpoint string) (uploadFunc, error) {
-	hc := newHTTPClient(100)
-	return func(ctx context.Context, object string, s source) error {
-		return s.send(func(r io.Reader) error { return barePut(ctx, hc, endpoint, object, r, s.size) })
-	}, nil
+	return putsOver(newHTTPClient(100), endpoint), nil
 }
 
 // cubicPuts is barePuts with cubic, whatever the system's congestion control is.
 func cubicPuts(_ context.Context, endpoint string) (uploadFunc, error) {
-	hc := &http.Client{Transport: upload.NewTransport(&upload.TransportOptions{CongestionControl: "cubic"})}
+	return putsOver(&http.Client{Transport: upload.NewTransport(&upload.TransportOptions{CongestionControl: "cubic"})}, endpoint), nil
+}
+
+func putsOver(hc *http.Client, endpoint string) uploadFunc {
 	return func(ctx context.Context, object string, s source) error {
 		return s.send(func(r io.Reader) error { return barePut(ctx, hc, endpoint, object, r, s.size) })
-	}, nil
+	}
 }
 
 // bareInserts measures the minimum cost of a small object or a small file.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +145,11 @@ func (s *Suite) start(server Server) (*Process, error) {
 	if server.Congestion == "" {
 		return p, p.begin(p.cmd.Start)
 	}
-	if p.Link, err = badlink.Open(server.Link, strings.TrimPrefix(server.Congestion, Chosen)); err != nil {
+	congestion := server.Congestion
+	if congestion == Chosen {
+		congestion = ""
+	}
+	if p.Link, err = badlink.Open(server.Link, congestion); err != nil {
 		return nil, fmt.Errorf("this comparison cannot run here, it needs Linux and root: %w", err)
 	}
 	hosts := "127.0.0.1 localhost\n"

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -48,7 +47,7 @@ func Describe(name string) (used, hint string) {
 	}
 	switch err := try(best); {
 	case err == nil:
-		return best, ""
+		return best + ", except to this machine", ""
 	case errors.Is(err, errMissing):
 		return "the system's", "bbr is not loaded; it is faster over a link that loses packets: modprobe tcp_bbr"
 	case errors.Is(err, errForbidden):
@@ -62,10 +61,11 @@ var (
 	errForbidden = errors.New("the system does not allow it; net.ipv4.tcp_allowed_congestion_control lists what is allowed")
 )
 
-// Control returns the Control of a [net.Dialer]: it sets the congestion control of a name, which is not checked
-// before, on each TCP socket before it connects. It returns nil if nothing is to be set. [Auto] never
-// fails, and leaves connections to this machine alone, which lose no packets.
+// Control returns the Control of a [net.Dialer]. It sets the congestion control of a name on each TCP socket before
+// the socket connects, or fails with the error of [Check]. For [Auto], it never fails, and leaves connections to this
+// machine alone, which lose no packets. Control returns nil if the system's choice stays.
 func Control(name string) func(network, address string, c syscall.RawConn) error {
+	refused := Check(name)
 	switch name {
 	case "", System:
 		return nil
@@ -81,17 +81,10 @@ func Control(name string) func(network, address string, c syscall.RawConn) error
 		}
 	}
 	return func(network, _ string, c syscall.RawConn) error {
-		if !strings.HasPrefix(network, "tcp") {
-			return nil
+		if refused != nil || !strings.HasPrefix(network, "tcp") {
+			return refused
 		}
-		err := available(name)
-		if err == nil {
-			err = set(c, name)
-		}
-		if err != nil {
-			return fmt.Errorf("congestion control %q: %w", name, err)
-		}
-		return nil
+		return set(c, name)
 	}
 }
 
@@ -100,6 +93,3 @@ func local(address string) bool {
 	a, err := netip.ParseAddrPort(address)
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
-
-// listed reports whether a list of names of the kernel contains a name.
-func listed(names, name string) bool { return slices.Contains(strings.Fields(names), name) }

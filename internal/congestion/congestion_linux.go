@@ -3,6 +3,8 @@ package congestion
 import (
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -13,7 +15,7 @@ func available(name string) error {
 	if err != nil {
 		return err
 	}
-	if !listed(string(names), name) {
+	if !slices.Contains(strings.Fields(string(names)), name) {
 		return errMissing
 	}
 	return nil

@@ -78,7 +78,7 @@ func TestAuto(t *testing.T) {
 		t.Fatalf("bbr works: %t, but Control returned a function: %t", works, control != nil)
 	}
 	used, hint := Describe(Auto)
-	if want := map[bool]string{true: best, false: "the system's"}[works]; used != want || (hint == "") != works {
+	if want := map[bool]string{true: best + ", except to this machine", false: "the system's"}[works]; used != want || (hint == "") != works {
 		t.Errorf("Describe = %q, %q, want %q", used, hint, want)
 	}
 	if !works {

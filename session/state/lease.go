@@ -65,9 +65,9 @@ type Lease interface {
 	Save(ctx context.Context, t *Upload) error
 	Delete(ctx context.Context) error
 
-	// Release saves last, unless it is nil, and ends the lease in the same step, so that
-	// other processes can acquire it. If Release fails, they can acquire it when it has
-	// expired. If the lease was lost, the error wraps ErrInUse and nothing is saved.
+	// Release saves the upload last, unless last is nil, and ends the lease in the same step,
+	// so that other processes can acquire it. If Release fails, they can acquire it when it
+	// has expired. If the lease was lost, the error wraps ErrInUse and nothing is saved.
 	Release(ctx context.Context, last *Upload) error
 }
 

@@ -20,11 +20,10 @@ type Parts struct {
 	Size int64 `json:"size"`
 
 	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
-	// the upload and is unique. It is "" if there is a multipart upload.
+	// the upload and is unique. It is "" for a multipart upload to the object itself.
 	Prefix string `json:"prefix,omitempty"`
 
-	// Upload names the multipart upload, and is a secret. It is zero if there are
-	// temporary objects.
+	// Upload names the multipart upload, and is a secret. It is zero if there is none.
 	Upload session.URI `json:"-"`
 
 	// Seen is the generation of the object at the destination when the upload began, or when a
@@ -41,10 +40,10 @@ type Parts struct {
 	// is then not replaced unless its generation is Seen.
 	Joining bool `json:"joining,omitempty"`
 
-	// Over is set if the object was made, or the upload was abandoned. Only the temporary
-	// objects, or the multipart upload, must still be deleted. It is also set while a stream is
-	// sent in parts, because no other process has its bytes. Size is then 0. If there is a Prefix, List
-	// has the temporary objects that were made, and Upload is to the next one.
+	// Over is set if the object was made, or the upload was abandoned. Only the temporary objects, or
+	// the multipart upload, must still be deleted. It is also set while a stream is sent in parts,
+	// because no other process has its bytes. Size is then 0. If there is a Prefix, List has the
+	// temporary objects that were made, and Upload makes the next one.
 	Over bool `json:"over,omitempty"`
 
 	List []Part `json:"-"` // in the order of the file

@@ -68,7 +68,7 @@ type Options struct {
 	UserAgent string
 
 	// CongestionControl is that of [upload.TransportOptions]. A name that the system refuses is a
-	// configuration error. If Transport is set, its connections count.
+	// configuration error. It has no effect if Transport is set.
 	CongestionControl string
 
 	// Transport carries the requests to the endpoint. The default is
@@ -104,8 +104,8 @@ type Client struct {
 // names the files of a certificate and its key, or a helper that signs.
 // GOOGLE_API_USE_CLIENT_CERTIFICATE=true also selects the endpoint
 // https://storage.mtls.googleapis.com, and false disables the certificate.
-// GOOGLE_API_USE_MTLS_ENDPOINT is always, never or auto. If Options.Transport is set, its
-// certificates count.
+// GOOGLE_API_USE_MTLS_ENDPOINT is always, never or auto. If Options.Transport is set, New
+// looks for no certificate.
 func New(ctx context.Context, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}

@@ -17,7 +17,7 @@ import (
 )
 
 // MutualTLSEndpoint is the endpoint of the service that asks for a client certificate, see
-// https://google.aip.dev/auth/4114. New selects it if the environment does.
+// https://google.aip.dev/auth/4114. See [New] for the variables that select it.
 const MutualTLSEndpoint = "https://storage.mtls.googleapis.com"
 
 // A certificateSource returns the certificate of the client for a TLS handshake.

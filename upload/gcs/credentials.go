@@ -379,8 +379,8 @@ func (e *TokenServiceError) TokenService() string { return e.Host }
 // Error returns the token service's host and the cause.
 func (e *TokenServiceError) Error() string { return fmt.Sprintf("token service %s: %v", e.Host, e.Err) }
 
-// Is reports whether the cause matches target. TokenServiceError has no Unwrap:
-// callers would take a *net.DNSError in it for one of the endpoint.
+// Is reports whether the cause matches target. TokenServiceError has no Unwrap: callers
+// would blame the endpoint for a *net.DNSError in it.
 func (e *TokenServiceError) Is(target error) bool { return errors.Is(e.Err, target) }
 
 // Timeout reports whether a retry may succeed.

@@ -38,10 +38,10 @@ type Comparison struct {
 	// Object is nil if there is none. It has the fields of [upload.Uploader.List].
 	Object *session.Object
 
-	// Difference is how the object differs from the record. A record that failed, or was skipped without a checksum,
-	// only needs an object. A link or a socket that was skipped needs none. Another generation of the object is
-	// no difference if it has the same bytes: compare Record.Generation with Object.Generation. An object without a
-	// record is NotCompared.
+	// Difference is how the object differs from the record. For a file that failed, or was skipped without a
+	// checksum, any object is equal. A link or a socket that was skipped needs no object. Another generation
+	// of the object is no difference if it has the same bytes: compare Record.Generation with
+	// Object.Generation. An object without a record is NotCompared.
 	Difference upload.Difference
 }
 

@@ -43,8 +43,8 @@ type Status struct {
 	Notified bool      `json:"notified"`         // new files are noticed at once
 	Turn     time.Time `json:"turn,omitzero"`    // when the loop of Run last made a turn: at least every second, unless it hangs
 
-	// Files has at most 100 files: first failed files, by number of failures, and then files under
-	// way, by name. If there are more, it has half of each kind.
+	// Files has at most 100 files: first failed files, by number of failures, and then files under way,
+	// by name. If there are more, each kind has at least half of the 100, unless it has fewer files.
 	Files []FileStatus `json:"files,omitempty"`
 }
 

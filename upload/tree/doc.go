@@ -22,8 +22,8 @@
 //     Options.FollowSymlinks is set. The job has a path, because an upload opens the
 //     file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it out or
-//     it was removed during the walk. [List] has an exception. Empty files are files;
-//     empty directories have no job.
+//     it was removed during the walk. In a [List], equal hashes can leave one out.
+//     Empty files are files; empty directories have no job.
 //   - No two jobs without an error have the same object.
 //   - Job.Path is a path for os.Open, and Job.Spec is the template with the
 //     object's name. Size and ModTime are those of the file, or of the target
@@ -37,7 +37,7 @@
 //	a link in a directory to        by default                     with Options.FollowSymlinks
 //	a file in the same source       yields the file [1]            yields the file [1]
 //	a directory                     reports LinkToDirectory        yields its files [1]
-//	a directory in which it is      reports LinkToDirectory        reports LinkLoop
+//	a directory above it            reports LinkToDirectory        reports LinkLoop
 //	anything outside the source     reports LinkOutside            yields it [1]
 //	a path that begins with /       reports LinkOutside [2]        yields it [1]
 //	nothing                         reports LinkDangling           reports LinkDangling

@@ -36,6 +36,7 @@ const maxLine = 64 << 10
 // is set, an absolute path must be below it ([ErrName]), and the rest of the object name is
 // the path relative to opts.Dir:
 //
+//	in r      file     rest
 //	a/b       DIR/a/b  a/b
 //	/DIR/a/b  DIR/a/b  a/b
 //

@@ -95,9 +95,9 @@ type Options struct {
 	// than 100,000 entries, and a list, are sorted in files on disk. Otherwise a
 	// directory has the order of the file system, and nothing is sorted.
 	//
-	// A walk keeps 512 names for each open directory. If the jobs are sorted, it keeps
-	// at most 100,000 names in all. Each open directory keeps another 1,000 names, or
-	// the 8 MiB of a sort on disk. A sorted list keeps the 8 MiB of a sort.
+	// A walk keeps 512 names for each open directory. If the jobs are sorted, it keeps at
+	// most 100,000 names in all, and for each open directory 1,000 more, or the 8 MiB of a
+	// sort on disk. A sorted list keeps the 8 MiB of a sort.
 	Sorted bool
 
 	// Include and Exclude choose files by patterns.

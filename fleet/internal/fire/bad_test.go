@@ -4,7 +4,9 @@ package fire_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,11 +44,28 @@ func (f *fire) spoil() {
 			f.emulator.put(f.t.T, "data", name, object)
 			f.bad[name] = badFile{"precondition", object}
 		}
+		if err == nil {
+			err = f.hide(name)
+		}
 		if err != nil {
 			f.t.Fatal(err)
 		}
 		f.tell(fmt.Sprintf("%s: %s", name, f.bad[name].kind))
 	}
+}
+
+// hide removes a bad file from machines that have a part of the files: theirs is still as it was submitted, and would be
+// uploaded.
+func (f *fire) hide(name string) error {
+	for _, u := range f.unhealthy {
+		if u.defect != partial {
+			continue
+		}
+		if err := os.Remove(filepath.Join(u.view, "tree", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // names returns the files in order.

@@ -158,6 +158,9 @@ func (f *fire) checkRefused() {
 // replayFinished publishes the tasks of good files again. Their objects must not be made again.
 func (f *fire) replayFinished() {
 	f.t.Helper()
+	if f.hostile.tasks == nil {
+		return // there is no hostile worker
+	}
 	again := map[string][]byte{}
 	for subject, message := range f.hostile.tasks {
 		var task fleetqueue.Task

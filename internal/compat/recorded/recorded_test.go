@@ -174,7 +174,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("of %s exchanges of %s, only %s have the same body, and %s the same headers", m[2], m[1], m[4], m[5])
 		}
 	}
-	for _, want := range []string{fmt.Sprintf("%d replies of the real service", total), "the " + newest + " of 2026 also have the same headers and body"} {
+	for _, want := range []string{fmt.Sprintf("%d replies of the real service", total), "The " + newest + " recorded in 2026 also have the same headers and body"} {
 		if !bytes.Contains(readme, []byte(want)) {
 			t.Errorf("README.md does not say %q", want)
 		}

@@ -24,9 +24,9 @@
 // monotonic and its wall clock and uses the longer time, because one of them stops while
 // the machine is suspended. Another process may acquire the lease TTL after the service
 // stored the renewal. Only the service's clock decides that. If the lease seems to have
-// expired, by the Date of a reply or the clocks of the process, the process writes an
-// object, and compares the update times of this object and of the renewal. The clocks of
-// the machines need not agree.
+// expired, by the Date of a reply or its own clocks, that process writes an object, and
+// compares the update times of this object and of the renewal. The clocks of the
+// machines need not agree.
 //
 // On Linux, another process on the same machine, and in the same PID namespace, need not
 // wait for a holder that has ended: it acquires the lease at once.
@@ -38,9 +38,9 @@
 //   - A crash between any two requests loses nothing: the object has the upload as
 //     it was last saved.
 //   - An error of the service, such as status 429 for too many writes to one object, is
-//     retried like the requests of the upload that waits for it, or for [Options.RetryFor].
-//     After that, the error wraps [session.ErrRetriesExhausted], and [ErrSlow] if the
-//     bucket answers too slowly for the TTL.
+//     retried for [Options.RetryFor], or, if that is 0, like the requests of the upload
+//     that waits. After that, the error wraps [session.ErrRetriesExhausted], and [ErrSlow]
+//     if the bucket answers too slowly for the TTL.
 //
 // # Cost
 //

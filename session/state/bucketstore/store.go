@@ -259,9 +259,8 @@ func (s *Store) list(ctx context.Context, each func(name string, size int64)) er
 // of a saved upload is a part of its object, and stays. Sweep also deletes the objects that
 // were written to read the service's clock, and that their process could not delete.
 //
-// Such a process may only have been suspended for longer than its lease. When it
-// continues, it fails with [state.ErrInUse], because it cannot know who deleted the
-// object.
+// If a process was not dead, but suspended for longer than its lease, it fails with
+// [state.ErrInUse] when it continues: it cannot know who deleted the object.
 func (s *Store) Sweep(ctx context.Context, dryRun bool) (n int, err error) {
 	var empty, clocks []string
 	err = s.list(ctx, func(name string, size int64) {

@@ -76,7 +76,7 @@ func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream 
 	if chosen.Prefix == "" {
 		s.last = &streamPiece{Upload: &Upload{dividedFile: f, joiner: &multipartUpload{file: f}}}
 	} else {
-		// The parts need not grow for ever, because there can be more multipart uploads.
+		// The size of the parts has a limit here, because there can be more multipart uploads.
 		sizes = func(offset int64) (want, must int64) {
 			return streamPart(base, offset, overlapping(d.Memory.Share())), 0
 		}
