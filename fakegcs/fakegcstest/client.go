@@ -24,10 +24,13 @@ type Task struct {
 // A subtest fails if the object is not right, if upload did not return what happened, or if its
 // requests did not keep to the protocol. The message has the requests, and the fact about Cloud
 // Storage that decides. A script that the client does not meet is skipped. The subtests run in
-// parallel, with a source of up to 48 MiB each.
+// parallel.
+//
+// size is the size of most sources, a multiple of 256 KiB, and best of three chunks of the client or
+// more. 0 is 24 MiB.
 //
 // gcsup emulator check-client does the same for a client that is a command.
-func CheckClient(t *testing.T, upload func(ctx context.Context, endpoint string, task Task) error) {
+func CheckClient(t *testing.T, size int64, upload func(ctx context.Context, endpoint string, task Task) error) {
 	t.Helper()
 	limit := clientcheck.DefaultLimit
 	if deadline, ok := t.Deadline(); ok { // a client that does not end must not end the test binary
@@ -39,7 +42,7 @@ func CheckClient(t *testing.T, upload func(ctx context.Context, endpoint string,
 	for _, s := range clientcheck.Scripts() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			v, list, err := clientcheck.Run(t.Context(), client, s, clientcheck.Options{Limit: limit})
+			v, list, err := clientcheck.Run(t.Context(), client, s, clientcheck.Options{Size: size, Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}

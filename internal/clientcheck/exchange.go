@@ -15,6 +15,7 @@ type Exchange struct {
 	Run     int           // 1 or 2
 	At      time.Duration // since the first run began
 	Elapsed time.Duration
+	Until   time.Duration // since the first run began, when the last byte of the request's body was read
 	Method  string
 	Path    string // with the query, without secrets
 	Op      faults.Op

@@ -89,7 +89,7 @@ func Judge(s Script, e Evidence) Verdict {
 		Script: s.Name, Met: e.Acted, Disputed: s.Disputed, End: end, Message: e.Message,
 		Object: e.Object, Cost: costOf(e),
 	}
-	if s.Faults == nil {
+	if s.Faults == nil && !s.CutEnd {
 		v.Met = true
 	}
 	if s.Kill {

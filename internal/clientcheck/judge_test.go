@@ -107,6 +107,13 @@ func TestJudge(t *testing.T) {
 	malformed.Range.Valid = false
 	longer.Length++
 	other.Session = 2
+	both := func(first, second Exchange, at time.Duration) []Exchange {
+		first.Until, second.At, second.Until = 2, at, 5
+		return []Exchange{first, second}
+	}
+	early, late := chunk(0, q, 2*q, 308), chunk(q, 2*q, 2*q, 200)
+	otherRun := late
+	otherRun.Run = 2
 	for name, test := range map[string]struct {
 		damages bool
 		list    []Exchange
@@ -127,6 +134,13 @@ func TestJudge(t *testing.T) {
 		"gone":            {list: gone},
 		"dead session":    {list: slices.Concat(gone, gone), want: "protocol dead-session"},
 		"dead, new one":   {list: append(slices.Clone(gone), other)},
+		"one by one":      {list: both(early, late, 2)},
+		"two at once":     {list: both(early, late, 1), want: "protocol overlap"},
+		"broken off":      {list: both(chunk(0, q, 2*q, 0), chunk(0, q, 2*q, 308), 1)},
+		"cut, sent again": {list: both(faulted(early, faults.EffectLoseReply), late, 1)},
+		"query meanwhile": {list: both(early, query(308), 1)},
+		"two sessions":    {list: both(early, other, 1)},
+		"after a kill":    {list: both(early, otherRun, 1)},
 		"token":           {list: []Exchange{insert("t", "x"), insert("t", "y")}, want: "protocol token"},
 		"token repeated":  {list: []Exchange{insert("t", "x"), insert("t", "x"), insert("u", "y"), insert("", "z")}},
 	} {

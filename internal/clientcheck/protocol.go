@@ -3,6 +3,7 @@ package clientcheck
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"gcsup/fakegcs/faults"
 )
@@ -39,12 +40,24 @@ func protocolFailures(s Script, list []Exchange) []Failure {
 			}
 			tokens[e.Token] = what
 		}
+		if k := overlapped(list[:i], e); k >= 0 {
+			fail(i, "overlap", "the client sends data while it sends that of request %d on the same session", k+1)
+		}
 		rule, text := e.mistake(s.Damages)
 		if rule != "" {
 			fail(i, rule, "%s", text)
 		}
 	}
 	return found
+}
+
+// overlapped returns the index of a request whose data was still arriving on the session of x when x came, or -1.
+// Only a request counts that the service then accepted: what a client has broken off may arrive late.
+func overlapped(earlier []Exchange, x *Exchange) int {
+	return slices.IndexFunc(earlier, func(e Exchange) bool {
+		return x.Session != 0 && x.Session == e.Session && x.data() && e.data() && e.Run == x.Run && x.At < e.Until &&
+			e.Fault == "" && (e.Partial || e.Status/100 == 2)
+	})
 }
 
 // onObject describes a request whose token the service remembers. It is empty for other requests.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 )
 
 // recorder passes requests on to a server, and records each with its reply. It also acts in the
@@ -27,6 +28,8 @@ type recorder struct {
 	at       int64 // of sent, at which the run meets meet; 0 for never
 	meet     func()
 	held     <-chan struct{} // after meet, bodies are not read until it is closed; nil: they are
+	cut      int64           // the connection breaks once when sent reaches it; 0 for never
+	wasCut   bool
 }
 
 func newRecorder() *recorder {
@@ -62,6 +65,28 @@ func (r *recorder) arrived(n int) (broken bool) {
 		return false
 	}
 	<-held
+	return true
+}
+
+// room returns how many of n bytes may be read before the connection breaks.
+func (r *recorder) room(n int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := r.cut - r.sent; left > 0 && !r.wasCut {
+		return int(min(int64(n), left))
+	}
+	return n
+}
+
+// breaks reports whether the connection of x breaks now.
+func (r *recorder) breaks(x *Exchange) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x.Until = time.Since(r.start)
+	if r.cut == 0 || r.wasCut || r.sent < r.cut {
+		return false
+	}
+	r.wasCut = true
 	return true
 }
 
@@ -114,10 +139,17 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	// The user agent is the one header that the server's log returns unchanged. It tells logged
 	// which exchange a record belongs to.
 	passed.Header.Set("User-Agent", strconv.Itoa(number))
+	body := &countedBody{ReadCloser: q.Body, of: r, x: x}
 	if q.Method == http.MethodPut || q.Method == http.MethodPost {
-		passed.Body = &countedBody{q.Body, r}
+		passed.Body = body
 	}
 	r.server.ServeHTTP(&recordedReply{ResponseWriter: w, of: r, x: x}, passed)
+	if body.cut {
+		r.mu.Lock()
+		x.Status, x.Fault = 0, faults.EffectCutRequest
+		r.mu.Unlock()
+		panic(http.ErrAbortHandler) // closes the connection
+	}
 }
 
 // logged adds what the server has recorded. It is [fakegcs.Options].OnRequest.
@@ -136,12 +168,21 @@ func (r *recorder) logged(log fakegcs.Request) {
 // countedBody is the body of a request of a client.
 type countedBody struct {
 	io.ReadCloser
-	of *recorder
+	of  *recorder
+	x   *Exchange
+	cut bool // the connection breaks
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if n > 0 && b.of.arrived(n) {
+	n, err := b.ReadCloser.Read(p[:b.of.room(len(p))])
+	if n == 0 {
+		return n, err
+	}
+	if b.of.arrived(n) {
+		return n, io.ErrUnexpectedEOF
+	}
+	if b.of.breaks(b.x) {
+		b.cut = true
 		return n, io.ErrUnexpectedEOF
 	}
 	return n, err

@@ -37,14 +37,14 @@ type Client func(ctx context.Context, task Task) error
 
 // Defaults of [Options].
 const (
-	DefaultSize  = 48 << 20 // three chunks of the largest clients
+	DefaultSize  = 24 << 20 // three chunks of most clients, and more than one of 16 MiB
 	DefaultLimit = 5 * time.Minute
 )
 
 // Options configure a check. The zero value is useful.
 type Options struct {
-	// Size of the source of a script without a size of its own, a multiple of 256 KiB and of at
-	// least three chunks of the client. 0 is DefaultSize.
+	// Size of the source of a script without a size of its own, a multiple of 256 KiB, and best of
+	// three chunks of the client or more. 0 is DefaultSize.
 	Size  int64
 	Limit time.Duration // of a run; 0 is DefaultLimit
 	Jobs  int           // scripts at the same time; 0 is 1
@@ -217,6 +217,9 @@ func (b *bench) runs(ctx context.Context, client Client) error {
 		held = make(chan struct{})
 		at, meet = b.size/2, func() { kill(errKilled) }
 	}
+	if b.script.CutEnd {
+		b.rec.cut = b.size - 1
+	}
 	b.rec.begin(at, meet, held)
 	err := b.once(first, client)
 	if held != nil {
@@ -287,6 +290,7 @@ func (b *bench) once(ctx context.Context, client Client) error {
 // evidence collects what the judge needs.
 func (b *bench) evidence() (Evidence, error) {
 	e := Evidence{Ends: b.ends, Message: b.message, Size: b.size, Elapsed: b.elapsed}
+	e.Acted = b.rec.wasCut
 	for _, f := range b.server.FaultReport() {
 		e.Acted = e.Acted || f.Fired > 0
 	}

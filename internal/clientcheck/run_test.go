@@ -33,7 +33,7 @@ func conversation(list []Exchange) string {
 // TestRightClientPasses checks that no script finds a fault in a right client, and that it meets all
 // that are about sessions.
 func TestRightClientPasses(t *testing.T) {
-	unmet := []string{"part-503", "part-reply-lost", "complete-reply-lost", "compose-503", "compose-reply-lost"}
+	unmet := []string{"part-503", "part-reply-lost", "complete-reply-lost", "complete-503", "compose-503", "compose-reply-lost"}
 	for _, s := range Scripts() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -46,6 +46,11 @@ func TestRightClientPasses(t *testing.T) {
 			}
 			if v.Met == slices.Contains(unmet, s.Name) {
 				t.Errorf("met is %v%s", v.Met, conversation(list))
+			}
+			for _, x := range list {
+				if x.data() && x.Received > 0 && (x.Until < x.At || x.Until == 0) {
+					t.Errorf("the data of a request ends at %v: %v", x.Until, x)
+				}
 			}
 			if v.Cost.Open > 1 || v.Cost.Others > 0 {
 				t.Errorf("cost %+v%s", v.Cost, conversation(list))
@@ -84,6 +89,7 @@ func TestBrokenClients(t *testing.T) {
 		{givesUpOnBreaks, "closed", "object absent"},
 		{givesUpOnBreaks, "reply-lost", "object absent"},
 		{lastIsLost, "cut-last", "object absent"},
+		{lastIsLost, "cut-before-end", "object absent"},
 		{lastIsLost, "final-reply-lost", "truth false-failure"},
 		{lastIsLost, "final-reply-cut", "truth false-failure"},
 		{wantsJSON, "html-502", "object absent"},

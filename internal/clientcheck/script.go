@@ -26,6 +26,7 @@ type Script struct {
 	// Exists: another object has the name from the start. Appears: another client makes such an
 	// object when half of the bytes have arrived.
 	Exists, Appears bool
+	CutEnd          bool // the connection breaks before the last byte of the object
 	Kill            bool // the first run is killed when half of the bytes have arrived, and there is a second one
 	Change          bool // the source has other bytes in the second run
 	// Damages: the service may refuse the last request because of a checksum, without a mistake of
@@ -146,11 +147,17 @@ func sizeScripts() []Script {
 			Source: guide,
 			Size:   fixed(8 << 20),
 		}, {
-			Name: "whole-chunks",
-			Does: "The source ends where a chunk ends, for chunks of a power of two up to 16 MiB, and of 48 MiB " +
-				"with the default size.",
+			Name:   "whole-chunks",
+			Does:   "The source ends where a chunk ends: it has 32 MiB, or --size.",
 			Fact:   multiple,
 			Source: guide,
+			// 16 MiB is the chunk of clients that send the default size in two.
+			Size: func(base int64) int64 {
+				if base == DefaultSize {
+					return 32 << 20
+				}
+				return base
+			},
 		},
 	}
 }
@@ -338,6 +345,12 @@ func connectionScripts() []Script {
 			Source: guide,
 			Faults: at(last, cut(1000)),
 		}, {
+			Name:   "cut-before-end",
+			Does:   "The connection breaks before the last byte of the object. All other bytes were read.",
+			Fact:   fact,
+			Source: guide,
+			CutEnd: true,
+		}, {
 			Name: "closed",
 			Does: "The connection is closed in order instead of a reply to a data request, of which nothing is " +
 				"kept.",
@@ -483,6 +496,12 @@ func partScripts() []Script {
 			Source:   github + "getsentry/objectstore/pull/575",
 			Disputed: "the tests of java-storage expect 404 NoSuchUpload",
 			Faults:   on(faults.OpPartsComplete, faults.Action{Effect: faults.EffectLoseReply}),
+		}, {
+			Name:   "complete-503",
+			Does:   "The completion of a multipart upload gets 503. There is no object.",
+			Fact:   "503 is to be retried.",
+			Source: retries,
+			Faults: on(faults.OpPartsComplete, status(503)),
 		}, {
 			Name:   "compose-503",
 			Does:   "The request that composes the object gets 503.",
