@@ -1,7 +1,9 @@
 package clientcheck
 
 import (
+	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -148,8 +150,24 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
 		x.Status, x.Fault = 0, faults.EffectCutRequest
 		r.mu.Unlock()
-		panic(http.ErrAbortHandler) // closes the connection
+		reset(w)
 	}
+}
+
+// reset resets the connection of a request whose body was not read to its end.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // HTTP/2: resets the stream
+	}
+	raw := conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		raw = secure.NetConn()
+	}
+	if tcp, ok := raw.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // otherwise the connection ends in order
+	}
+	_ = raw.Close()
 }
 
 // logged adds what the server has recorded. It is [fakegcs.Options].OnRequest.

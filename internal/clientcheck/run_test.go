@@ -33,7 +33,9 @@ func conversation(list []Exchange) string {
 // TestRightClientPasses checks that no script finds a fault in a right client, and that it meets all
 // that are about sessions.
 func TestRightClientPasses(t *testing.T) {
-	unmet := []string{"part-503", "part-reply-lost", "complete-reply-lost", "complete-503", "compose-503", "compose-reply-lost"}
+	unmet := []string{
+		"part-503", "part-reply-lost", "complete-reply-lost", "complete-503", "compose-503", "compose-reply-lost",
+	}
 	for _, s := range Scripts() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -86,6 +88,7 @@ func TestBrokenClients(t *testing.T) {
 		{givesUpAtStart, "reset-start", "object absent"},
 		{givesUpOnBreaks, "cut-early", "object absent"},
 		{givesUpOnBreaks, "cut-in-chunk", "object absent"},
+		{givesUpOnBreaks, "cut-before-end", "object absent"},
 		{givesUpOnBreaks, "closed", "object absent"},
 		{givesUpOnBreaks, "reply-lost", "object absent"},
 		{lastIsLost, "cut-last", "object absent"},
@@ -128,7 +131,7 @@ func TestBrokenClients(t *testing.T) {
 func TestSecure(t *testing.T) {
 	o := small
 	o.TLS = true
-	for _, name := range []string{"plain", "cut-in-chunk", "reply-lost", "killed"} {
+	for _, name := range []string{"plain", "cut-in-chunk", "cut-before-end", "reply-lost", "killed"} {
 		v, list, err := Run(t.Context(), client(none), script(t, name), o)
 		if err != nil {
 			t.Fatal(err)
