@@ -44,31 +44,22 @@ var upload = map[faults.Op]bool{
 }
 
 // data reports whether the request brings bytes of the object.
-func (e *Exchange) data() bool {
-	switch e.Op {
+func (x *Exchange) data() bool {
+	switch x.Op {
 	case faults.OpPut, faults.OpInsert, faults.OpPartsPut:
 		return true
 	case faults.OpFinalize:
-		return !e.Range.Query
-	}
-	return false
-}
-
-// finished reports whether the reply says that the session has made its object.
-func (e *Exchange) finished() bool {
-	switch e.Op {
-	case faults.OpPut, faults.OpFinalize, faults.OpQuery:
-		return e.Status/100 == 2 && !e.Partial && e.Fault != faults.EffectStatus
+		return !x.Range.Query
 	}
 	return false
 }
 
 // ended reports whether the reply says that the session does not exist any more.
-func (e *Exchange) ended() bool {
-	if e.Session == 0 || e.Fault == faults.EffectStatus {
+func (x *Exchange) ended() bool {
+	if x.Session == 0 || x.Fault == faults.EffectStatus {
 		return false
 	}
-	return e.Status == 404 || e.Status == 410 || e.Status == 499
+	return x.Status == 404 || x.Status == 410 || x.Status == 499
 }
 
 // Range is a Content-Range header of a request.

@@ -56,13 +56,14 @@ func TestPageInBrowser(t *testing.T) {
 	v.Message = "<script>document.title = 'run'</script>"
 	dir := t.TempDir()
 	path := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(path, Page("client <b>", []Result{{Script: s, Verdict: v, Exchanges: list}}), 0o600); err != nil {
+	page := Page("client <b>", []Result{{Script: s, Verdict: v, Exchanges: list}})
+	if err := os.WriteFile(path, page, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	browser := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--user-data-dir="+dir, "--dump-dom", "file://"+path)
+	browser := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--user-data-dir="+dir, "--dump-dom", "file://"+path)
 	browser.Env = append(os.Environ(), "HOME="+dir)
 	dom, err := browser.Output()
 	if err != nil {
@@ -87,7 +88,9 @@ func TestPageInBrowser(t *testing.T) {
 	if count["tr"] != 2 || count["h2"] != 1 || count["pre"] != 2 {
 		t.Errorf("elements: %v, want one failed script", count)
 	}
-	for _, want := range []string{"1 scripts: 0 passed, 1 failed", v.Message, "> PUT (session 1)\n", "(fault: short-commit)", "< 308\n"} {
+	for _, want := range []string{
+		"1 scripts: 0 passed, 1 failed", v.Message, "> PUT (session 1)\n", "(fault: short-commit)", "< 308\n",
+	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page does not show %q:\n%s", want, shown)
 		}

@@ -61,43 +61,43 @@ func overlapped(earlier []Exchange, x *Exchange) int {
 }
 
 // onObject describes a request whose token the service remembers. It is empty for other requests.
-func (e *Exchange) onObject() string {
-	switch e.Op {
+func (x *Exchange) onObject() string {
+	switch x.Op {
 	case faults.OpInsert, faults.OpDelete, faults.OpPatch:
-		return fmt.Sprintf("%s %s/%s", e.Op, e.Bucket, e.Object)
+		return fmt.Sprintf("%s %s/%s", x.Op, x.Bucket, x.Object)
 	}
 	return ""
 }
 
 // mistake returns the rule that one request breaks by itself, or "". damages is Script.Damages.
-func (e *Exchange) mistake(damages bool) (rule, text string) {
-	r := e.Range
+func (x *Exchange) mistake(damages bool) (rule, text string) {
+	r := x.Range
 	span := r.Last + 1 - r.First
 	switch {
-	case e.Session == 0 || e.Op == faults.OpStart || e.Op == faults.OpCancel:
+	case x.Session == 0 || x.Op == faults.OpStart || x.Op == faults.OpCancel:
 	case r.Given && !r.Valid:
-		return "content-range", "the Content-Range header is malformed: " + e.said()
-	case r.Last >= 0 && e.Length >= 0 && span != e.Length:
-		return "length", fmt.Sprintf("Content-Range spans %d bytes, and Content-Length is %d", span, e.Length)
-	case e.Op == faults.OpPut && r.Last >= 0 && span%Granularity != 0:
+		return "content-range", "the Content-Range header is malformed: " + x.said()
+	case r.Last >= 0 && x.Length >= 0 && span != x.Length:
+		return "length", fmt.Sprintf("Content-Range spans %d bytes, and Content-Length is %d", span, x.Length)
+	case x.Op == faults.OpPut && r.Last >= 0 && span%Granularity != 0:
 		return "granularity", fmt.Sprintf("a chunk of %d bytes is not the last, and no multiple of 256 KiB", span)
-	case e.Fault == "" && e.Status == 503 && r.First > 0:
-		return "offset", fmt.Sprintf("the chunk at %d begins after the committed bytes: %s", r.First, e.said())
+	case x.Fault == "" && x.Status == 503 && r.First > 0:
+		return "offset", fmt.Sprintf("the chunk at %d begins after the committed bytes: %s", r.First, x.said())
 	}
-	if !upload[e.Op] || e.Fault != "" {
+	if !upload[x.Op] || x.Fault != "" {
 		return "", ""
 	}
-	switch e.Status {
+	switch x.Status {
 	case 400:
-		if damages && (e.Op == faults.OpFinalize || e.Op == faults.OpInsert) {
+		if damages && (x.Op == faults.OpFinalize || x.Op == faults.OpInsert) {
 			return "", ""
 		}
 		fallthrough
 	case 411, 413, 416:
-		return "refused", fmt.Sprintf("the service refuses a request (%s) with %d: %s", e.Op, e.Status, e.said())
+		return "refused", fmt.Sprintf("the service refuses a request (%s) with %d: %s", x.Op, x.Status, x.said())
 	}
 	return "", ""
 }
 
 // said returns what the service replied.
-func (e *Exchange) said() string { return cmp.Or(e.Text, fmt.Sprintf("status %d", e.Status)) }
+func (x *Exchange) said() string { return cmp.Or(x.Text, fmt.Sprintf("status %d", x.Status)) }

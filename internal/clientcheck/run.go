@@ -37,8 +37,8 @@ type Client func(ctx context.Context, task Task) error
 
 // Defaults of [Options].
 const (
-	DefaultSize  = 24 << 20 // three chunks of most clients, and more than one of 16 MiB
-	DefaultLimit = 5 * time.Minute
+	DefaultSize  = 24 << 20        // three chunks of most clients, and more than one of 16 MiB
+	DefaultLimit = 6 * time.Minute // gcloud and rclone wait five minutes for a stalled connection
 )
 
 // Options configure a check. The zero value is useful.
