@@ -22,17 +22,19 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 )
 
+// leaves returns the commands that do something themselves.
 func leaves(cmd *cobra.Command) []*cobra.Command {
-	if len(cmd.Commands()) == 0 {
-		return []*cobra.Command{cmd}
-	}
 	var all []*cobra.Command
+	if len(cmd.Commands()) == 0 || !cmdline.IsGroup(cmd) {
+		all = append(all, cmd)
+	}
 	for _, c := range cmd.Commands() {
 		all = append(all, leaves(c)...)
 	}

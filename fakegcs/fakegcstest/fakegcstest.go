@@ -23,6 +23,8 @@
 //		})
 //	}
 //
+// [CheckClient] is about the other side: it finds the faults of a client.
+//
 // [Cases] returns the data, and [Case.Check] checks a target against one case outside
 // of a test. A case makes about ten requests, and uploads up to 5 MiB. For the real
 // service, set a Client with credentials and a Patience of 30 s. All cases together

@@ -49,8 +49,10 @@ var imports = map[string]string{
 	"upload/outbox":               "backoff chunk internal/decide internal/errkind internal/nolink internal/sourcefile session session/state upload upload/internal/batch upload/internal/netconn upload/manifest github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk internal/sourcefile upload upload/internal/runsort",
 	"fakegcs/...":                 "", // only the standard library, like its command
+	"fakegcs/fakegcstest":         "fakegcs/... internal/clientcheck",
 	"cmd/fakegcs":                 "internal/emulator",
-	"internal/emulator":           "fakegcs/... internal/cli/shell",
+	"internal/clientcheck":        "fakegcs/...",
+	"internal/emulator":           "fakegcs/... internal/cli/shell internal/clientcheck",
 	"internal/breaker":            "",
 	"internal/checksum":           "",
 	"internal/lend":               "",
