@@ -315,6 +315,29 @@ func TestStreamBeyond(t *testing.T) {
 	})
 }
 
+// TestStreamFailureOffset checks that the error of a request has the offset in the stream, even if it concerns another
+// multipart upload than the first.
+func TestStreamFailureOffset(t *testing.T) {
+	t.Parallel()
+	const first = partedWindow + multipart.MinPart // the bytes of the first multipart upload
+	content := data(first + 1)
+	for op, want := range map[faults.Op]int64{faults.OpPartsPut: first, faults.OpPartsComplete: first + 1} {
+		t.Run(string(op), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				refusal := faults.Fault{Match: faults.Match{Op: op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
+				if refusal.Skip = 1; op == faults.OpPartsPut {
+					refusal.Skip = 2
+				}
+				w.addFaults(refusal)
+				_, err := w.uploader(streamParts, beyond).Reader(w.t.Context(), pieces(content), spec)
+				if failed, ok := errors.AsType[*session.Error](err); !ok || failed.Offset != want {
+					t.Errorf("%v: %+v, want offset %d", err, failed, want)
+				}
+			})
+		})
+	}
+}
+
 // atEnd is a reader that calls a function at its end.
 type atEnd func()
 
