@@ -175,7 +175,10 @@ func (c *call) removeEarlierStreams(ctx context.Context) (wait func()) {
 		case <-time.After(grace.Requests):
 		}
 		cancel()
-		<-done
+		select {
+		case <-done:
+		case <-time.After(grace.Store): // it may ignore its context
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/grace"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -473,6 +474,36 @@ func TestStreamInPartsKilled(t *testing.T) {
 			})
 		}
 	}
+}
+
+// hungList is a store whose list ignores its context, and hangs until hold is closed.
+type hungList struct {
+	state.Store
+	hold chan struct{}
+}
+
+func (h hungList) List(ctx context.Context) ([]string, error) {
+	<-h.hold
+	return h.Store.List(ctx)
+}
+
+// TestStreamStoreThatHangs checks that a store that ignores its context delays the end of a stream only for a while.
+func TestStreamStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		hold := make(chan struct{})
+		up := w.uploader(streamParts, func(o *upload.Options) {
+			o.Store = hungList{w.store, hold}
+		})
+		began := time.Now()
+		if _, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), spec); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > grace.Requests+grace.Store+time.Second {
+			t.Errorf("the stream ended after %v", took)
+		}
+		close(hold)
+	})
 }
 
 // TestStreamInPartsStopped checks that a stream cannot be paused, or get another source, and goes on, and that Cancel
