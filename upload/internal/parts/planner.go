@@ -200,20 +200,53 @@ func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (wh
 	return p.start(ctx, p.Wire, chosen)
 }
 
-// prepareStream starts the multipart upload of a stream to the object.
+// prepareStream starts the multipart upload of a stream to the object, unless its parts could not be listed.
 func (p *Planner) prepareStream(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	if why, err = p.unlistable(ctx); why != "" || err != nil {
+		return why, err
+	}
 	chosen.Size = p.Options.streamBase(p.Memory.Share())
 	return p.start(ctx, p.Wire, chosen)
 }
 
 // prepareTemporary starts the multipart upload of a stream to the first temporary object, if temporary objects cost
-// nothing.
+// nothing, and its parts can be listed.
 func (p *Planner) prepareTemporary(ctx context.Context, chosen *state.Parts) (why string, err error) {
-	if why, err := p.prepareComposed(ctx, chosen, true); why != "" || err != nil {
+	if why, err = p.prepareComposed(ctx, chosen, true); why == "" && err == nil {
+		why, err = p.unlistable(ctx)
+	}
+	if why != "" || err != nil {
 		return why, err
 	}
 	chosen.Size = p.Options.streamBase(p.Memory.Share())
 	return p.start(ctx, p.firstTemporary(chosen), chosen)
+}
+
+// unlistable returns the reason why the parts of a stream could not be listed, or "". It asks for the permissions if
+// they are not known.
+func (p *Planner) unlistable(ctx context.Context) (why string, err error) {
+	f, release, err := p.bucketFacts(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if !f.asked {
+		var refused *session.Error
+		refused, err = inquire(ctx, p.Wire, bucket.OpPermissions, f.permissions(p.Wire))
+		f.asked = refused == nil && err == nil
+	}
+	return f.unlistable(), err
+}
+
+// bucketFacts returns the facts of the bucket, which no other upload uses until release is called.
+func (p *Planner) bucketFacts(ctx context.Context) (f *bucketFacts, release func(), err error) {
+	f = p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
+	select {
+	case f.asking <- struct{}{}:
+		return f, func() { <-f.asking }, nil
+	case <-ctx.Done():
+		return nil, nil, engine.NewInterruption(ctx, nil)
+	}
 }
 
 // start starts a multipart upload to the object of x.
@@ -276,13 +309,11 @@ func (p *Planner) prepareFreeCompose(ctx context.Context, chosen *state.Parts) (
 }
 
 func (p *Planner) prepareComposed(ctx context.Context, chosen *state.Parts, free bool) (why string, err error) {
-	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
-	select {
-	case f.asking <- struct{}{}:
-	case <-ctx.Done():
-		return "", engine.NewInterruption(ctx, nil)
+	f, release, err := p.bucketFacts(ctx)
+	if err != nil {
+		return "", err
 	}
-	defer func() { <-f.asking }()
+	defer release()
 	if err := f.ask(ctx, p.Wire, free); err != nil {
 		return "", err
 	}
