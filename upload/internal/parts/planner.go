@@ -27,6 +27,29 @@ type Planner struct {
 	Buckets   *Buckets
 	Size      int64
 	ID        string // of the upload, "" if it is not saved
+	Before    Destination
+}
+
+// Destination is what was found out about the destination before the plan. The zero value is nothing.
+type Destination struct {
+	generation int64
+	is         readable
+}
+
+// AskBefore finds out what the plan of a stream depends on, without starting anything. What it returns is for a
+// Planner.Before, and what it finds out about the bucket is kept. It ignores errors, which the plan will report.
+func (p *Planner) AskBefore(ctx context.Context) Destination {
+	g, is, err := p.destination(ctx)
+	if err != nil {
+		return Destination{}
+	}
+	if is == readIt && p.streamFacts().compose != none {
+		if f, release, err := p.bucketFacts(ctx); err == nil {
+			_ = f.ask(ctx, p.Wire, true)
+			release()
+		}
+	}
+	return Destination{g, is}
 }
 
 // Plan finds out what the plan depends on, and returns it. If it is Multipart, the multipart upload is started.
@@ -117,7 +140,9 @@ func (p *Planner) plan(ctx context.Context, f facts, w ways) (Plan, error) {
 		case planned:
 			return plan, nil
 		case readDestination:
-			seen, f.destination, err = p.destination(ctx)
+			if seen, f.destination = p.Before.generation, p.Before.is; f.destination == unread {
+				seen, f.destination, err = p.destination(ctx)
+			}
 			if f.compose != none && w.first() {
 				f.free = untried
 			}

@@ -39,7 +39,7 @@ func (w *world) streamIn(way Way, r io.Reader) (s *Stream, close func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	content.HoldFirst()
+	content.Hold(0, 0)
 	if n, whole, err := content.First(w.Context()); whole || err != nil || !StreamWindow(n, d.Memory.Share()) {
 		w.Fatalf("%d bytes, %v, %v", n, whole, err)
 	}
