@@ -19,8 +19,9 @@ import (
 // cost more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the
 // object. A stream that is too long for it fails with [session.ErrInvalid]; a [Warning] at the beginning has the
 // maximum. If the first window takes more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over
-// one connection. For a stream, Auto begins with one connection and does not measure its rate. With
-// [Options].ChunkSize, it sends streams over one connection.
+// one connection. With Auto, so is a stream that ends within its first four windows, if the rest of them takes at most
+// 250 ms, because the requests of parts would take longer. For a stream, Auto begins with one connection and does not
+// measure its rate. With [Options].ChunkSize, it sends streams over one connection.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
