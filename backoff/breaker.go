@@ -7,8 +7,8 @@ import (
 	"gcsup/internal/breaker"
 )
 
-// NoBreaker is a circuit breaker that never opens. Use it to switch off that of a
-// [Transport], which makes its own if its Breaker is nil.
+// NoBreaker is a circuit breaker that never opens. Use it for a [Transport] without a
+// breaker: a nil Breaker means one of its own.
 var NoBreaker = &Breaker{Threshold: -1}
 
 // A Breaker is a circuit breaker: it limits the retries to a service that is down.

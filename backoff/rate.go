@@ -37,7 +37,7 @@ const (
 )
 
 // A Rate throttles the requests to a service that limits their rate, such as the writes to a
-// bucket of Cloud Storage. Before the first 429 it throttles nothing.
+// bucket of Cloud Storage. Without a 429, Limit or Set it throttles nothing.
 //
 // After the first 429, requests are throttled at the rate that was just accepted, but at least 100
 // and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most

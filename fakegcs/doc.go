@@ -28,7 +28,7 @@
 //
 //   - A resumable upload accepts bytes only where the committed bytes end.
 //     A gap is refused. An overlap is skipped without comparing it. A request that
-//     is not the last must have a multiple of 256 KiB.
+//     is not the last must have 256 KiB or more, and is cut down to a multiple.
 //   - If a request is cut off, the server keeps whole multiples of 256 KiB of it.
 //     The client must query the offset, which never decreases without a fault.
 //   - A status query never finalizes an incomplete upload.

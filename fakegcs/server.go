@@ -85,14 +85,14 @@ type Options struct {
 	// A write is an insert, the start of an upload, a deletion or another change of an
 	// object. 0 means no limit.
 	BucketRate int
-	// SplitAfter is that time. 0 means 20 minutes.
+	// SplitAfter is the time after which a range is divided, see BucketRate. 0 means 20 minutes.
 	SplitAfter time.Duration
 	// ClockSkew is how far the server's clock is ahead of the machine's clock, or behind
 	// if it is negative. It affects the Date header of every reply and the times of
 	// buckets and objects.
 	ClockSkew time.Duration
-	// KeepRequests is how many requests [Server.Requests] returns at least. 0 means
-	// 10000, and -1 none.
+	// KeepRequests is the minimum that is kept for [Server.Requests]. 0 means 10000, and -1
+	// none.
 	KeepRequests int
 	// OnRequest, if set, is called after every request, from many goroutines. It
 	// must not block.

@@ -72,7 +72,7 @@ type CallOptions struct {
 	// file, so that a copy on another machine need not be read from its start. A resume
 	// then compares only the size and the bytes between the last two saved checksums,
 	// usually 64 MiB. The same version must always mean the same bytes. If the version
-	// differs, the error is [session.ErrSourceChanged].
+	// differs, the error is [session.ErrSourceChanged]. For a file in parts, it has no effect.
 	SourceVersion string
 
 	// SourceName, if not "", replaces the path of the file of File, or of each file of Files, in the ID of the

@@ -61,7 +61,7 @@ var errorKinds = []struct {
 
 // ErrorKind returns one word for the cause of an error, as a label of metrics and logs. It is the name of the
 // sentinel error: [session.ErrSessionLost] is session_lost. The JSON lines of the command have the same
-// words. These words are for several errors, or differ from the name:
+// words. These words stand for several errors, or differ from the name:
 //
 //	interrupted           [context.Canceled]
 //	in_use                [state.ErrInUse]

@@ -41,7 +41,7 @@ type RateLimit struct{ limit *engine.RateLimit }
 // Unlimited is the rate of a [RateLimit] that limits nothing.
 const Unlimited int64 = engine.Unlimited
 
-// NewRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads, and
+// NewRateLimit returns a limit of bytesPerSecond. 0 or less pauses all uploads, and
 // [Unlimited] limits nothing.
 func NewRateLimit(bytesPerSecond int64) *RateLimit {
 	return &RateLimit{engine.NewRateLimit(bytesPerSecond)}

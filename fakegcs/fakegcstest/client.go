@@ -23,10 +23,10 @@ type Task struct {
 //
 // A subtest fails if the object is not right, if upload did not return what happened, or if its
 // requests did not keep to the protocol. The message has the requests, and the fact about Cloud
-// Storage that decides. A script that the client does not meet is skipped. The subtests run in
+// Storage that decides. A script whose situation does not arise is skipped. The subtests run in
 // parallel.
 //
-// size is the size of most sources, a multiple of 256 KiB, and best of three chunks of the client or
+// size is the size of most sources, a multiple of 256 KiB, preferably three chunks of the client or
 // more. 0 is 24 MiB.
 //
 // gcsup emulator check-client does the same for a client that is a command.

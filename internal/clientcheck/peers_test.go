@@ -96,7 +96,7 @@ func (p peer) check(t *testing.T) {
 // peerTables returns the tables of the document.
 func peerTables(peers []peer) string {
 	var b strings.Builder
-	b.WriteString("| client | version | passed | failed | not met | used as |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| client | version | passed | failed | unmet | used as |\n|---|---|---|---|---|---|\n")
 	for _, p := range peers {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | `%s` |\n",
 			p.Client, p.Version, p.Passed, len(p.Failed), p.Unmet, p.Command)

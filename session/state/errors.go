@@ -2,8 +2,8 @@ package state
 
 import "errors"
 
-// Sentinel errors, for [errors.Is]. An upload is resumable if the driver keeps its
-// saved upload, so that the next call for the same source and destination resumes it. Package
+// Sentinel errors, for [errors.Is]. An upload is resumable if its saved upload
+// is kept, so that the next call for the same source and destination resumes it. Package
 // session has the errors of exchanges.
 //
 //	sentinel                what happened                                               resumable  what to do

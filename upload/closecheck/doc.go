@@ -14,7 +14,7 @@
 //
 //   - after the context of the Writer is canceled, or after CloseWithError or Abort,
 //   - that does not run after the failure,
-//   - in another function than the one that has the Writer as a variable or parameter.
+//   - in a function other than the one that has the Writer as a variable or parameter.
 //
 // Deferred calls run in reverse order. A deferred cancel before the line with NewWriter is therefore too
 // late for a deferred Close.
@@ -22,7 +22,7 @@
 // # What counts as a failure
 //
 // A call with the Writer as an argument, directly or in a gzip.Writer, a json.Encoder or the like, whose error can
-// come from another place than the Writer: io.Copy, Encode, a function of the program. It also counts
+// come from something other than the Writer: io.Copy, Encode, a function of the program. It also counts
 // if its error is ignored.
 //
 // Any other call whose error makes the function return before the last bytes are written.

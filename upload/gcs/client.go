@@ -39,9 +39,9 @@ type Options struct {
 	CredentialsFile string
 
 	// ImpersonateServiceAccount is the email address of a service account. The requests carry
-	// tokens of this account, which the credentials get from the IAM credentials API. They
-	// need the role roles/iam.serviceAccountTokenCreator on it. Delegates are service accounts
-	// in between. In this chain, from the credentials over the delegates to
+	// tokens of this account, which the credentials get from the IAM credentials API. These
+	// credentials need the role roles/iam.serviceAccountTokenCreator on it. Delegates are service accounts
+	// in between. In this chain, from the credentials through the delegates to
 	// ImpersonateServiceAccount, each account needs that role on the next account. The quota
 	// project of the credentials is used only for the requests to that API.
 	ImpersonateServiceAccount string

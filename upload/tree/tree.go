@@ -55,9 +55,9 @@ func Sources(args ...string) []Source {
 // The patterns of Include and Exclude follow the rules of rclone. These are the parts
 // of a pattern:
 //
-//	?      one character but a slash       *       any characters but a slash
+//	?      one character except a slash    *       any characters except a slash
 //	[a-z]  one of these characters         **      any characters
-//	[^a]   one character but these         {a,b}   one of the alternatives
+//	[^a]   one character except these      {a,b}   one of the alternatives
 //	\*     the character *                 {{a+}}  a regular expression
 //
 // In a class and in a regular expression, the syntax is that of [regexp/syntax]. The

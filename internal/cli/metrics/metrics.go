@@ -72,7 +72,7 @@ func New(o Options) *Metrics {
 		retries:     counter("retries_total", "Requests that failed and are repeated, or replaced by a query."),
 		restarts:    counter("restarts_total", "Sessions that were lost and replaced."),
 		waits:       counters("waits_total", "Waits, by reason.", "reason", reasons),
-		waitSeconds: counters("wait_seconds_total", "Seconds of these waits. They count when the wait begins; for the reason rate, when the upload ends.", "reason", reasons),
+		waitSeconds: counters("wait_seconds_total", "Seconds of these waits. They count when the wait begins; with reason=\"rate\", when the upload ends.", "reason", reasons),
 		active:      &active{uploads: map[int64]progress{}},
 		trouble:     new(trouble),
 	}

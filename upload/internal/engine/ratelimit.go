@@ -27,7 +27,7 @@ type RateLimit struct {
 // Unlimited is the rate of a [RateLimit] that limits nothing.
 const Unlimited int64 = math.MaxInt64
 
-// NewRateLimit returns a limit of bytesPerSecond. 0 and less pause all uploads.
+// NewRateLimit returns a limit of bytesPerSecond. 0 or less pauses all uploads.
 func NewRateLimit(bytesPerSecond int64) *RateLimit {
 	l := &RateLimit{turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	l.timer.Stop()
