@@ -28,7 +28,7 @@ these words are replaced:
 
 The verdict comes from the records of the emulator. It has three parts: whether the
 object is right, whether the exit code reported what happened, and whether the
-requests kept to the protocol. A script that the client does not meet, for example
+requests kept to the protocol. A script whose situation the client does not reach, for example
 one about sessions if it makes none, is unmet. check-client exits with 65 if the
 client failed a script. Each script names the fact about Cloud Storage that it
 assumes, and where that is documented or was observed; see --list.`,
