@@ -271,8 +271,11 @@ type ledger struct {
 const destination = "destination"
 
 // sessionAt is the state of a session: the committed offset in the last reply, what the service has, and the end of what it
-// received.
-type sessionAt struct{ acknowledged, kept, received int64 }
+// received, and when.
+type sessionAt struct {
+	acknowledged, kept, received int64
+	ended                        time.Time
+}
 
 // partAt is a part of a multipart upload, and when the service had it.
 type partAt struct {
@@ -317,8 +320,10 @@ func (l *ledger) request(r fakegcs.Request) error {
 			return fmt.Errorf("Content-Range %q: %w", r.ContentRange, err)
 		}
 		l.again += max(at.acknowledged-from, 0)
-		l.twice = max(l.twice, at.received-from)
-		at.received = from + r.Received
+		if !r.Time.Before(at.ended) { // otherwise the bytes of a client that was killed arrive beside those of the next one
+			l.twice = max(l.twice, at.received-from)
+		}
+		at.received, at.ended = from+r.Received, r.Time.Add(r.Elapsed)
 		// The service keeps the multiples of 256 KiB of a request that is cut off.
 		at.kept = max(at.kept, from+r.Received-r.Received%(256<<10))
 	case faults.OpPartsStart:
