@@ -172,7 +172,7 @@ type jointRun struct {
 	cancel   context.CancelFunc
 	risk     *upload.AtRisk
 	bound    int64         // the greatest bound of the bytes at risk; j.mu
-	failures int           // requests of large files and streams that failed; j.mu
+	failures int           // requests of large files and streams that failed since checkRisk; j.mu
 	ended    chan struct{} // closed when all calls have returned
 	began    time.Time
 }
@@ -662,6 +662,7 @@ func (j *joint) checkRisk() {
 	j.mu.Lock()
 	bound = max(bound, j.run.bound)
 	failures := max(1, j.run.failures)
+	j.run.failures = 0
 	j.mu.Unlock()
 	j.log("%d bytes at risk on %d connections; counted are %d of sessions, %d of others; the bound was %d", lost, connections, sessions, whole, bound)
 	if headers := int64(connections) << 10; int64(lost) > counted+headers {

@@ -205,7 +205,7 @@ func replyScripts() []Script {
 		}, {
 			Name:   "final-reply-cut",
 			Does:   "The reply to the last request breaks off after 20 bytes. The object exists.",
-			Fact:   "A finished session returns its object for every request.",
+			Fact:   "A finished session answers every request with its object.",
 			Source: github + "googleapis/java-storage JsonResumableSessionFailureScenario",
 			Faults: at(last, faults.Action{Effect: faults.EffectCutReply, Bytes: 20}),
 		},
@@ -214,7 +214,7 @@ func replyScripts() []Script {
 
 // statusScripts returns the scripts about errors that pass.
 func statusScripts() []Script {
-	const fact = "408, 429 and 5xx are to be retried after a wait."
+	const fact = "A client must wait and retry after 408, 429 and 5xx."
 	const query = "After an error, a status query returns how much is committed."
 	after := func(code int) func(int64) []faults.Fault {
 		return func(size int64) []faults.Fault {
@@ -323,7 +323,7 @@ func connectionScripts() []Script {
 		{
 			Name:   "reset-start",
 			Does:   "The connection is reset at the start of the upload.",
-			Fact:   "A broken connection is to be retried.",
+			Fact:   "A client must retry after its connection broke.",
 			Source: retries,
 			Faults: on(faults.OpStart, faults.Action{Effect: faults.EffectReset}),
 		}, {
@@ -366,7 +366,7 @@ func connectionScripts() []Script {
 		}, {
 			Name:   "final-reply-lost",
 			Does:   "The reply to the last data request is lost. The object exists.",
-			Fact:   "A finished session returns its object for every request.",
+			Fact:   "A finished session answers every request with its object.",
 			Source: github + "googleapis/java-storage JsonResumableSessionFailureScenario",
 			Faults: at(last, faults.Action{Effect: faults.EffectLoseReply}),
 		}, {
@@ -378,7 +378,7 @@ func connectionScripts() []Script {
 		}, {
 			Name:   "stall",
 			Does:   "The service reads 1,000 bytes of a data request, and then nothing more. The connection stays.",
-			Fact:   "A timeout of a socket is to be retried.",
+			Fact:   "A client must retry after a timeout.",
 			Source: retries,
 			Faults: at(middle, faults.Action{Effect: faults.EffectStallBody, Bytes: 1000}),
 		},
@@ -415,7 +415,7 @@ func strangerScripts() []Script {
 		}, {
 			Name:   "html-502",
 			Does:   "A data request gets a stranger's page with 502.",
-			Fact:   "502 is to be retried. Its body is not always JSON.",
+			Fact:   "A client must retry after 502, whose body is not always JSON.",
 			Source: codes,
 			Faults: at(middle, page(502)),
 		},
@@ -499,13 +499,13 @@ func partScripts() []Script {
 		}, {
 			Name:   "complete-503",
 			Does:   "The completion of a multipart upload gets 503. There is no object.",
-			Fact:   "503 is to be retried.",
+			Fact:   "A client must retry after 503.",
 			Source: retries,
 			Faults: on(faults.OpPartsComplete, status(503)),
 		}, {
 			Name:   "compose-503",
 			Does:   "The request that composes the object gets 503.",
-			Fact:   "503 is to be retried.",
+			Fact:   "A client must retry after 503.",
 			Source: retries,
 			Faults: on(faults.OpCompose, status(503)),
 		}, {
