@@ -88,6 +88,9 @@ func (m *multipartUpload) begin(ctx context.Context) (made *session.Object, err 
 		if o, err := m.file.Settle(ctx); o != nil || err != nil {
 			return o, err
 		}
+		if !m.file.replayable() {
+			return nil, fmt.Errorf("%w: %w", session.ErrSessionLost, errUploadGone)
+		}
 		for _, p := range m.file.parts {
 			p.forget()
 		}
