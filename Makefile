@@ -28,7 +28,7 @@ test:
 	go test ./...
 
 # The directories of the modules.
-MODULES = . fleet fleet/deploy upload/otel docs/examples internal/compat/recorded
+MODULES = . fleet fleet/deploy upload/otel upload/closecheck docs/examples internal/compat/recorded
 
 test-all:
 	for dir in $(MODULES); do (cd $$dir && go test ./...) || exit 1; done

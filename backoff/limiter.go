@@ -76,11 +76,6 @@ const (
 // accepted, the limit does not fall below First: a service that refuses requests at random,
 // whatever their number is, would otherwise get one at a time.
 //
-// Vegas and Gradient2 of Netflix's concurrency-limits
-// (https://github.com/Netflix/concurrency-limits) compare the latencies of requests. The
-// latency of an upload depends on its size. If larger files follow smaller ones, such a rule
-// sees a longer latency as a queue, and lowers the limit.
-//
 // Only Acquire reads a clock: the callers of other methods pass the time. Times that go
 // backwards count as a clock that stands still. The zero value is ready to use. A Limiter is safe
 // for concurrent use, and must not be copied after its first use.

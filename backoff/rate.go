@@ -18,7 +18,7 @@ const (
 const (
 	rateDoubling  = 20 * time.Minute // the service wants a rate above firstRateMax to double no faster
 	rateRegrowth  = 5 * time.Minute  // in which a lower rate doubles
-	rateRecovery  = time.Minute      // how long the rate grows back to one that was refused
+	rateRecovery  = time.Minute      // how long the rate grows back to its value before a 429
 	rateDiscovery = 5 * time.Minute  // the same, if a lower rate was refused since
 	rateCut       = 0.9              // of the rate, after a 429
 	rateDeepCut   = 0.5              // of the rate, if most requests are refused
@@ -44,7 +44,7 @@ const (
 // doubles every 20 minutes, as the request-rate guidelines ask for
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
 // share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once a
-// second. The rate then grows back to the refused rate within a minute. If several 429s follow
+// second. Within a minute, the rate then grows back to its value before the 429. If several 429s follow
 // each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
 // which is at least 100. If all requests were refused, which means an outage, it multiplies the
 // target by 0.9. The rate itself is at least 10, because the [Breaker] limits requests in an

@@ -16,8 +16,8 @@ const rateWait = Limit / 2
 //
 // Requests wait in a queue, in the order of the calls, and only the first one has reserved its time. A
 // request that leaves the queue therefore delays no other, and the others follow a change of the rate.
-// A retry waits before the requests that are no retries, because it has waited already, and because a [Breaker]
-// waits for its outcome. Without a 429 no request waits.
+// Retries go before other requests, because they have waited already, and because a [Breaker] waits for their
+// outcome. Without a 429 no request waits.
 func (r *Rate) Wait(ctx context.Context, retry bool) (time.Duration, error) {
 	q := r.turns()
 	if q == nil {

@@ -86,7 +86,7 @@ type Retention struct {
 	RetainUntilTime time.Time `json:"retainUntilTime,omitzero"`
 }
 
-// MarshalJSON implements [json.Marshaler]. The time has the decimals of every time in a reply.
+// MarshalJSON implements [json.Marshaler]. The time has three decimals, as in a reply.
 func (r Retention) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Mode            string    `json:"mode,omitempty"`

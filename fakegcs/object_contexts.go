@@ -24,7 +24,7 @@ type Context struct {
 	UpdateTime time.Time `json:"updateTime,omitzero"`
 }
 
-// MarshalJSON implements [json.Marshaler]. The times have the decimals of every time in a reply.
+// MarshalJSON implements [json.Marshaler]. The times have three decimals, as in a reply.
 func (c Context) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Value      string    `json:"value"`

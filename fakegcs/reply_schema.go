@@ -33,35 +33,37 @@ var bucketNames = func() schema {
 	return s
 }()
 
+// objectNames and notificationNames are the schemas of an object and of a notification.
+var (
+	objectNames = names("acl bucket cacheControl componentCount contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime "+
+		"customerEncryption etag eventBasedHold generation hardDeleteTime id kind kmsKeyName md5Hash mediaLink metadata metageneration name owner "+
+		"restoreToken retention retentionExpirationTime selfLink size softDeleteTime storageClass temporaryHold timeCreated timeDeleted "+
+		"timeFinalized timeStorageClassUpdated updated", nil)
+	notificationNames = names("custom_attributes etag event_types id kind object_name_prefix payload_format selfLink topic", nil)
+)
+
 // schemaOf returns the schema of the reply to q.
 func schemaOf(q *request) schema {
-	const (
-		object = "acl bucket cacheControl componentCount contentDisposition contentEncoding contentLanguage contentType contexts crc32c customTime " +
-			"customerEncryption etag eventBasedHold generation hardDeleteTime id kind kmsKeyName md5Hash mediaLink metadata metageneration name owner " +
-			"restoreToken retention retentionExpirationTime selfLink size softDeleteTime storageClass temporaryHold timeCreated timeDeleted " +
-			"timeFinalized timeStorageClassUpdated updated"
-		notification = "custom_attributes etag event_types id kind object_name_prefix payload_format selfLink topic"
-	)
 	switch q.op {
 	case faults.OpBucketPermissions:
 		return names("kind permissions", nil)
 	case faults.OpNotificationList:
-		return names("items kind", map[string]schema{"items": names(notification, nil)})
+		return names("items kind", map[string]schema{"items": notificationNames})
 	case ops.NotificationInsert, ops.NotificationGet:
-		return names(notification, nil)
+		return notificationNames
 	case faults.OpList:
-		return names("items kind nextPageToken prefixes", map[string]schema{"items": names(object, nil)})
+		return names("items kind nextPageToken prefixes", map[string]schema{"items": objectNames})
 	case ops.BucketList:
 		return names("items kind nextPageToken unreachable", map[string]schema{"items": bucketNames})
 	case ops.BucketInsert, faults.OpBucketGet, ops.BucketPatch:
 		return bucketNames
 	case faults.OpStart, faults.OpPut, faults.OpFinalize, faults.OpQuery, faults.OpInsert, faults.OpGet, faults.OpPatch, faults.OpCompose, ops.Restore:
-		return names(object, nil)
+		return objectNames
 	case ops.Rewrite:
 		if len(q.rest) > 0 && q.rest[0] == "copyTo" {
-			return names(object, nil)
+			return objectNames
 		}
-		return names("done kind objectSize resource rewriteToken totalBytesRewritten", map[string]schema{"resource": names(object, nil)})
+		return names("done kind objectSize resource rewriteToken totalBytesRewritten", map[string]schema{"resource": objectNames})
 	}
 	return nil
 }

@@ -71,8 +71,8 @@ type Options struct {
 	Buckets []Bucket
 	Objects []ObjectContent
 	// Seed, if not nil, has more objects: a folder for each bucket, and in it a file for
-	// each object, named by its path. It is read when the server is made or reset. Names
-	// that begin with a dot are left out at the top.
+	// each object, named by its path. It is read when the server is made or reset. At the
+	// top, names that begin with a dot are left out.
 	Seed fs.FS
 	// Rate limits the bytes per second of each connection, TotalRate those of all
 	// connections together, in each direction. 0 means no limit.
@@ -85,7 +85,7 @@ type Options struct {
 	// A write is an insert, the start of an upload, a deletion or another change of an
 	// object. 0 means no limit.
 	BucketRate int
-	// SplitAfter is 20 minutes if it is 0.
+	// SplitAfter is that time. 0 means 20 minutes.
 	SplitAfter time.Duration
 	// ClockSkew is how far the server's clock is ahead of the machine's clock, or behind
 	// if it is negative. It affects the Date header of every reply and the times of

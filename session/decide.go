@@ -63,7 +63,7 @@ import (
 //
 // If an insert is guarded from the beginning (see [State.Guarded]), and is refused with 412
 // before any attempt has an unknown outcome, another client changed the destination. The
-// caller did not set the guard, so that this is no failure. The destination is checked:
+// caller did not set the guard, so this is not a failure. The destination is checked:
 //
 //	the source's bytes                       done; State.MayExist is false
 //	anything else                            insert, without the guard

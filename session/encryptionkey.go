@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// EncryptionKey is a customer-supplied encryption key: 32 bytes, with which the
+// EncryptionKey is a customer-supplied encryption key (CSEK): 32 bytes, with which the
 // service encrypts an object by AES-256
 // (https://cloud.google.com/storage/docs/encryption/customer-supplied-keys). The
 // service does not keep the key. Without it, the object cannot be read.

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gcsup/chunk"
+	"gcsup/internal/brief"
 	"gcsup/internal/checksum"
 )
 
@@ -32,7 +33,7 @@ func (c *Client) Start(ctx context.Context, spec Spec, size int64) Reply {
 		header["X-Upload-Content-Length"] = strconv.FormatInt(size, 10)
 	}
 	return c.do(ctx, call{
-		op: OpStart, method: "POST", url: uploadsURL(c, spec, "resumable"), key: spec.EncryptionKey,
+		op: OpStart, method: "POST", url: uploadsURL(c, spec, "resumable", false), key: spec.EncryptionKey,
 		header: header, body: bytes.NewReader(body), length: int64(len(body)), content: body,
 		read: func(r *Reply, resp *http.Response) error {
 			return c.opened(r, resp.Header.Get("Location"))
@@ -137,7 +138,7 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 		data = http.NoBody
 	}
 	r := c.do(ctx, call{
-		op: OpInsert, method: "POST", url: uploadsURL(c, spec, "multipart"), key: spec.EncryptionKey,
+		op: OpInsert, method: "POST", url: uploadsURL(c, spec, "multipart", brief.Wanted(ctx)), key: spec.EncryptionKey,
 		header: map[string]string{"Content-Type": "multipart/related; boundary=" + boundary},
 		body:   insertBody{fullReader{io.MultiReader(strings.NewReader(front), data, strings.NewReader(back))}, data},
 		length: int64(len(front)+len(back)) + size, data: true, content: head,
@@ -149,13 +150,22 @@ func (c *Client) Insert(ctx context.Context, spec Spec, size int64, crc32c uint3
 // jsonType is the content type of a request of the JSON API.
 const jsonType = "application/json; charset=UTF-8"
 
-// uploadsURL returns the URL of the request that starts an upload.
-func uploadsURL(c *Client, spec Spec, uploadType string) string {
+// briefFields are the fields of an object by which an upload is verified, and its generation.
+// https://cloud.google.com/storage/docs/json_api#partial-response
+const briefFields = "bucket,name,generation,size,crc32c,md5Hash"
+
+// uploadsURL returns the URL of the request that starts an upload. If the description of the object in the reply is
+// brief, it has only briefFields.
+func uploadsURL(c *Client, spec Spec, uploadType string, brief bool) string {
 	// The default projection, noAcl, leaves out the ACL and the owner of the object.
 	// storage.Writer sends full, too.
+	projection, fields := "full", ""
+	if brief {
+		projection, fields = "", briefFields
+	}
 	q := spec.Conditions()
 	maps.Copy(q, url.Values{
-		"uploadType": {uploadType}, "name": {spec.Object}, "projection": {"full"},
+		"uploadType": {uploadType}, "name": {spec.Object}, "projection": {projection}, "fields": {fields},
 		"predefinedAcl": {spec.PredefinedACL}, "kmsKeyName": {spec.KMSKeyName}, "userProject": {spec.UserProject},
 	})
 	return c.url(q, "upload", "storage", "v1", "b", spec.Bucket, "o")

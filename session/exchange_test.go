@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/brief"
 	"gcsup/internal/bucket"
 	"gcsup/internal/ownconn"
 	"gcsup/internal/wiretest"
@@ -150,11 +151,21 @@ User-Agent: Go-http-client/1.1
 
 // TestInsertRequest compares the bytes of an Insert, whose boundary is random.
 func TestInsertRequest(t *testing.T) {
-	for _, data := range []string{"", "b", strings.Repeat("x", 3*q)} {
+	const all, some = "ifGenerationMatch=0&name=object&projection=full", "fields=bucket%2Cname%2Cgeneration%2Csize%2Ccrc32c%2Cmd5Hash&ifGenerationMatch=0&name=object"
+	for _, c := range []struct {
+		data, query string
+		ctx         context.Context
+	}{
+		{"", all, t.Context()},
+		{"b", all, t.Context()},
+		{"b", some, brief.With(t.Context())},
+		{strings.Repeat("x", 3*q), all, t.Context()},
+	} {
+		data := c.data
 		w := wiretest.New(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
 		generation := int64(0)
 		spec := session.Spec{Bucket: "bucket", Object: "object", ContentType: "text/plain", IfGenerationMatch: &generation}
-		r := w.Client().Insert(t.Context(), spec, int64(len(data)), 0x01020304, strings.NewReader(data))
+		r := w.Client().Insert(c.ctx, spec, int64(len(data)), 0x01020304, strings.NewReader(data))
 		if r.Op != session.OpInsert || r.Status != 503 || r.Sent != int64(len(data)) {
 			t.Errorf("%d bytes: %+v", len(data), r)
 		}
@@ -171,13 +182,13 @@ Content-Type: text/plain
 %[2]s
 --%[1]s--
 `, boundary, data)
-		want := fmt.Sprintf(`POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&name=object&projection=full&uploadType=multipart HTTP/1.1
+		want := fmt.Sprintf(`POST /upload/storage/v1/b/bucket/o?%s&uploadType=multipart HTTP/1.1
 Host: HOST
 User-Agent: Go-http-client/1.1
 Content-Length: %d
 Content-Type: multipart/related; boundary=%s
 
-`, len(body)+strings.Count(body, "\n"), boundary) + body
+`, c.query, len(body)+strings.Count(body, "\n"), boundary) + body
 		if got != want {
 			t.Errorf("%d bytes: sent\n%.600s\nwant\n%.600s", len(data), got, want)
 		}

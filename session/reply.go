@@ -11,13 +11,13 @@ type Reply struct {
 	Status int   // HTTP status; 308 even if it arrived as 200 with the override header; 0 if no reply arrived
 	Err    error // if Status is 0, why no reply arrived; otherwise what is wrong with the reply
 
-	Sent      int64 // put, finalize: offset up to which bytes were passed to the network; insert, part: their number
+	Sent      int64 // put, finalize: offset up to which bytes were passed to the network; any other request: their number
 	Committed int64 // 308: the committed offset; -1 without a Range header
 
 	RunningCRC32C *uint32         // 308: CRC32C of the committed bytes; nil if the reply does not have it
 	RangeMD5      *[md5.Size]byte // 308: MD5 of the committed bytes; nil if the reply does not have it
 
-	URI    URI     // start, multipart-start: the session URI, or the multipart upload
+	URI    URI     // of the session or multipart upload that the request opened
 	Object *Object // 200, 201: the object; nil if the reply does not describe it
 
 	Findings
@@ -54,7 +54,7 @@ type Findings struct {
 	// checksum of the part.
 	Differs bool
 
-	Ours  bool // stat: Object has the size and CRC32C of the upload; parts: the part has its bytes
+	Ours  bool // stat: Object has the size and CRC32C of the upload; a list of parts: the part has the bytes of the source
 	Older bool // stat: Object is older than the first attempt of this upload to write it, or than its session
 	Unmet bool // stat: Object, or its absence, does not meet the preconditions of the upload
 }

@@ -36,7 +36,7 @@ type Spec struct {
 	Contexts           *ObjectContexts   `json:"contexts,omitempty"`
 	ACL                []ACLRule         `json:"acl,omitempty"`            // not with PredefinedACL
 	PredefinedACL      string            `json:"predefined_acl,omitempty"` // such as publicRead or bucketOwnerRead
-	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // projects/P/locations/L/keyRings/R/cryptoKeys/K
+	KMSKeyName         string            `json:"kms_key_name,omitempty"`   // customer-managed key (CMEK): projects/P/locations/L/keyRings/R/cryptoKeys/K
 	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has only its SHA-256
 	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
 

@@ -44,19 +44,21 @@ func (u URI) shown() string {
 // scrubber removes the secrets of a request from a text of the server or of a transport: its
 // URI u, the ID in it, and the encryption key in its header h.
 func scrubber(u URI, h http.Header) func(text string) string {
-	var pairs []string
-	hide := func(secret, by string) {
-		if secret != "" {
-			pairs = append(pairs, secret, by, url.QueryEscape(secret), by)
+	return func(text string) string { // few requests need it
+		var pairs []string
+		hide := func(secret, by string) {
+			if secret != "" {
+				pairs = append(pairs, secret, by, url.QueryEscape(secret), by)
+			}
 		}
+		hide(secret.Reveal(u), redacted)
+		if p, err := url.Parse(secret.Reveal(u)); err == nil {
+			q := p.Query()
+			hide(cmp.Or(q.Get("upload_id"), q.Get("uploadId")), "[redacted]")
+		}
+		hide(h.Get(encryptionKeyHeader), "[encryption key redacted]")
+		return strings.NewReplacer(pairs...).Replace(text)
 	}
-	hide(secret.Reveal(u), redacted)
-	if p, err := url.Parse(secret.Reveal(u)); err == nil {
-		q := p.Query()
-		hide(cmp.Or(q.Get("upload_id"), q.Get("uploadId")), "[redacted]")
-	}
-	hide(h.Get(encryptionKeyHeader), "[encryption key redacted]")
-	return strings.NewReplacer(pairs...).Replace
 }
 
 // newURI returns the URI of a new session from its Location header, which may be

@@ -1,9 +1,11 @@
 package upload_test
 
 import (
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -39,6 +41,34 @@ func TestSizes(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestBriefObject checks what an Uploader asks of an object that it makes in a single request. The object of a
+// session is always complete.
+func TestBriefObject(t *testing.T) {
+	for _, brief := range []bool{false, true} {
+		inBubbleWithMD5(t, nil, func(w *world) {
+			up := w.uploader(func(o *upload.Options) { o.BriefObject = brief })
+			for _, size := range []int64{1000, 8*mib + 1} {
+				res, err := up.File(w.t.Context(), w.file(data(size)), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := res.Object
+				want := session.Object{Bucket: spec.Bucket, Name: spec.Object, Generation: o.Generation, Size: size, CRC32C: checksum.Update(0, data(size)), HasCRC32C: true, MD5: o.MD5}
+				if o.Generation == 0 || len(o.MD5) != md5.Size || res.Unverified != nil {
+					t.Errorf("brief %v, %d bytes: generation %d, MD5 %x, unverified %v", brief, size, o.Generation, o.MD5, res.Unverified)
+				}
+				if brief && size == 1000 {
+					if !reflect.DeepEqual(*o, want) {
+						t.Errorf("brief object: %+v, want %+v", *o, want)
+					}
+				} else if len(o.ACL) == 0 || o.Owner == "" || o.ContentType == "" || o.Created.IsZero() {
+					t.Errorf("brief %v, %d bytes: the object is not complete: %+v", brief, size, *o)
+				}
+			}
+		})
 	}
 }
 

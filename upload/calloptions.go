@@ -116,11 +116,11 @@ type CallOptions struct {
 	// error.
 	//
 	// path is absolute. dir is its directory, which is closed when Dispose has returned. info is
-	// the metadata of the open file. Dispose can move the file elsewhere, and then calls unchanged.
-	// unchanged returns an error that wraps [chunk.ErrChanged] if the file has changed, or
-	// [syscall.ETXTBSY] if a process has it open for writing. Dispose then gives the file its name
-	// back. On a local file system of Linux, a process that opens the file for writing waits until
-	// Dispose has returned.
+	// the metadata of the open file. If Dispose moves the file, it must then call unchanged, which
+	// returns an error that wraps [chunk.ErrChanged] if the file has changed, or [syscall.ETXTBSY]
+	// if a process has it open for writing. After an error, Dispose must move the file back. On a
+	// local file system of Linux, a process that opens the file for writing waits until Dispose
+	// has returned.
 	Dispose func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error
 
 	// Below, if not "", is a directory that other users may write to. File and Resume open only a file

@@ -21,7 +21,7 @@ const (
 	Discarded                  // a saved upload was not used; Cause is the reason
 	Progress                   // bytes moved; at most a few times per second
 	Verifying                  // the source is read and compared with what was sent before; at most a few times per second
-	Settling                   // the source is not read until its changes are on its disk, and a later one would change its times
+	Settling                   // the source is not read until its changes are on its disk, so that its times show any later change
 	Waiting                    // a request failed, see Store; the retry is in Delay
 	Warning                    // a problem that does not stop the upload; Cause describes it
 

@@ -163,13 +163,13 @@ func (e *events) signal() {
 // deliver is the goroutine.
 func (e *events) deliver() {
 	defer close(e.done)
-	timer := time.NewTimer(0)
-	<-timer.C
-	var reported time.Time // when the last merged event was delivered
+	var due <-chan time.Time // when a merged event is due; nil if none waits
+	var reported time.Time   // when the last merged event was delivered
 	for {
 		select {
 		case <-e.wake:
-		case <-timer.C:
+		case <-due:
+			due = nil
 		}
 		for v, ok := e.next(); ok; v, ok = e.next() {
 			if v.exchange != nil {
@@ -182,7 +182,9 @@ func (e *events) deliver() {
 		switch left := progressEvery - time.Since(reported); {
 		case !e.merged.due():
 		case left > 0 && !last && !e.merged.urgent.Load():
-			timer.Reset(left)
+			if due == nil {
+				due = time.After(left)
+			}
 		default:
 			if v, ok := e.nextMerged(); ok {
 				reported = time.Now()

@@ -165,15 +165,16 @@ type joint struct {
 
 // jointRun is one process.
 type jointRun struct {
-	kinds   []jointKind
-	rates   *upload.RequestRates
-	floor   float64          // requests per second that a 429 leaves; 0 before the first one
-	limiter *backoff.Limiter // of small files
-	cancel  context.CancelFunc
-	risk    *upload.AtRisk
-	bound   int64         // the greatest bound of the bytes at risk; j.mu
-	ended   chan struct{} // closed when all calls have returned
-	began   time.Time
+	kinds    []jointKind
+	rates    *upload.RequestRates
+	floor    float64          // requests per second that a 429 leaves; 0 before the first one
+	limiter  *backoff.Limiter // of small files
+	cancel   context.CancelFunc
+	risk     *upload.AtRisk
+	bound    int64         // the greatest bound of the bytes at risk; j.mu
+	failures int           // requests of large files and streams that failed; j.mu
+	ended    chan struct{} // closed when all calls have returned
+	began    time.Time
 }
 
 func jointly(t *testing.T, seed uint64) (out jointOutcome) {
@@ -421,6 +422,9 @@ func (j *joint) observe(r *jointRun) func(upload.Event) {
 		}
 		_, _, bound := r.risk.Amounts()
 		r.bound = max(r.bound, bound)
+		if e.Kind == upload.Waiting && jointKindOf(e.Spec.Object) != jointSmall {
+			r.failures++
+		}
 		if e.CommittedDelta != 0 {
 			c := &j.commits[jointKindOf(e.Spec.Object)]
 			second := int(time.Since(j.start) / time.Second)
@@ -657,6 +661,7 @@ func (j *joint) checkRisk() {
 	counted := sessions + whole
 	j.mu.Lock()
 	bound = max(bound, j.run.bound)
+	failures := max(1, j.run.failures)
 	j.mu.Unlock()
 	j.log("%d bytes at risk on %d connections; counted are %d of sessions, %d of others; the bound was %d", lost, connections, sessions, whole, bound)
 	if headers := int64(connections) << 10; int64(lost) > counted+headers {
@@ -665,11 +670,12 @@ func (j *joint) checkRisk() {
 	// A request that is larger than the bound may begin if there is no other one. Otherwise requests have half of the bound.
 	// What has begun continues beyond the bound: between two requests of the stream, and after a failed one, nothing is at
 	// risk, and another session may begin.
-	together := bound + 2*jointSession
+	most := bound + int64(1+failures)*jointSession
+	together := most
 	if whole <= max(bound/2, j.whole) {
 		together += whole
 	}
-	if counted > together || sessions > bound+2*jointSession {
+	if counted > together || sessions > most {
 		j.t.Errorf("seed %d: after %v: %d bytes of sessions and %d of others are at risk, and the bound is %d", j.seed, time.Since(j.start), sessions, whole, bound)
 	}
 	if j.out.Risks++; counted >= bound*9/10 {

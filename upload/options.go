@@ -122,6 +122,11 @@ type Options struct {
 	// the same destination, at the service too, and start over.
 	Restart bool
 
+	// BriefObject asks the service for less about an object that is made in a single request: Result.Object
+	// then has only Bucket, Name, Generation, Size, CRC32C and MD5. If the bucket has ACLs, this saves a
+	// program that uploads many small files about a seventh of its CPU time.
+	BriefObject bool
+
 	// DetectContentType returns the content type for the first bytes of a source, at most
 	// 512, if its Spec has no ContentType and no DefaultContentType.
 	// [net/http.DetectContentType] is suitable. It is not called for an empty source. If

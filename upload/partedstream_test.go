@@ -21,6 +21,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/grace"
 	"gcsup/internal/multipart"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -87,7 +88,7 @@ func TestStreamInParts(t *testing.T) {
 				parts := 1 + int((size-partedWindow+multipart.MinPart-1)/multipart.MinPart)
 				want := "parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete "
 				if size == partedLarge {
-					want += "get"
+					want = "bucket-permissions " + want + "get"
 				} else {
 					want = aboutBucket + want + "compose delete"
 				}
@@ -315,6 +316,29 @@ func TestStreamBeyond(t *testing.T) {
 	})
 }
 
+// TestStreamFailureOffset checks that the error of a request has the offset in the stream, even if it concerns another
+// multipart upload than the first.
+func TestStreamFailureOffset(t *testing.T) {
+	t.Parallel()
+	const first = partedWindow + multipart.MinPart // the bytes of the first multipart upload
+	content := data(first + 1)
+	for op, want := range map[faults.Op]int64{faults.OpPartsPut: first, faults.OpPartsComplete: first + 1} {
+		t.Run(string(op), func(t *testing.T) {
+			inBubble(t, nil, func(w *world) {
+				refusal := faults.Fault{Match: faults.Match{Op: op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
+				if refusal.Skip = 1; op == faults.OpPartsPut {
+					refusal.Skip = 2
+				}
+				w.addFaults(refusal)
+				_, err := w.uploader(streamParts, beyond).Reader(w.t.Context(), pieces(content), spec)
+				if failed, ok := errors.AsType[*session.Error](err); !ok || failed.Offset != want {
+					t.Errorf("%v: %+v, want offset %d", err, failed, want)
+				}
+			})
+		})
+	}
+}
+
 // atEnd is a reader that calls a function at its end.
 type atEnd func()
 
@@ -450,6 +474,36 @@ func TestStreamInPartsKilled(t *testing.T) {
 			})
 		}
 	}
+}
+
+// hungList is a store whose list ignores its context, and hangs until hold is closed.
+type hungList struct {
+	state.Store
+	hold chan struct{}
+}
+
+func (h hungList) List(ctx context.Context) ([]string, error) {
+	<-h.hold
+	return h.Store.List(ctx)
+}
+
+// TestStreamStoreThatHangs checks that a store that ignores its context delays the end of a stream only for a while.
+func TestStreamStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(w *world) {
+		hold := make(chan struct{})
+		up := w.uploader(streamParts, func(o *upload.Options) {
+			o.Store = hungList{w.store, hold}
+		})
+		began := time.Now()
+		if _, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), spec); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > grace.Requests+grace.Store+time.Second {
+			t.Errorf("the stream ended after %v", took)
+		}
+		close(hold)
+	})
 }
 
 // TestStreamInPartsStopped checks that a stream cannot be paused, or get another source, and goes on, and that Cancel
@@ -831,6 +885,81 @@ func TestStreamAuto(t *testing.T) {
 			t.Errorf("%d bytes: %v and %v, requests\n%swant\n%s", size, times[1], times[0], traces[1], traces[0])
 		}
 	}
+}
+
+// TestStreamAutoRequests checks that a stream of up to four windows has no more requests about its object than over one
+// connection, and takes no longer, and that a longer one is sent in parts.
+func TestStreamAutoRequests(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(100 * mib)
+	for _, size := range []int64{17 * mib, 32 * mib, 33 * mib, 64 * mib, 64*mib + 1, 100 * mib} {
+		t.Run(fmt.Sprint(size/mib), func(t *testing.T) {
+			t.Parallel()
+			var requests [2][]string
+			var times [2]time.Duration
+			for i, with := range [][]func(*upload.Options){nil, {autoStreams}} {
+				inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 20 * time.Millisecond}, func(w *world) {
+					began := time.Now()
+					res, err := w.uploader(with...).Reader(w.t.Context(), bytes.NewReader(content[:size]), spec)
+					if long := i == 1 && size > 64*mib; err != nil || (res.Parts != nil) != long {
+						t.Fatalf("%v, %+v", err, res.Parts)
+					}
+					times[i] = time.Since(began)
+					requests[i] = slices.DeleteFunc(strings.Fields(w.operations()), func(op string) bool {
+						return strings.Contains("get "+aboutBucket, op) // may have been asked before the stream ended
+					})
+					w.wantOnlyObject(content[:size])
+				})
+			}
+			t.Logf("one connection: %v, %v", requests[0], times[0])
+			t.Logf("auto: %v, %v", requests[1], times[1])
+			if size <= 64*mib && (len(requests[1]) > len(requests[0]) || times[1] > times[0]+time.Millisecond) {
+				t.Errorf("%v in %v, over one connection %v in %v", requests[1], times[1], requests[0], times[0])
+			}
+			if size <= 32*mib && !slices.Equal(requests[1], requests[0]) {
+				t.Errorf("%v, over one connection %v", requests[1], requests[0])
+			}
+		})
+	}
+}
+
+// TestStreamAutoAsksEarly checks that a stream asks about its bucket while it is read, so that its first part is sent as
+// soon as the stream is known to be long.
+func TestStreamAutoAsksEarly(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(100 * mib)
+	const latency = 20 * time.Millisecond
+	inBubble(t, &fakegcs.Options{NoMD5: true, Latency: latency}, func(w *world) {
+		var read int64
+		var long time.Time // when the stream was known to be long
+		r := readerFunc(func(p []byte) (int, error) {
+			if read%mib == 0 {
+				time.Sleep(3 * time.Millisecond)
+			}
+			n := copy(p[:min(int64(len(p)), mib-read%mib)], content[read:])
+			if read <= 64*mib && read+int64(n) > 64*mib {
+				long = time.Now()
+			}
+			if read += int64(n); n == 0 {
+				return 0, io.EOF
+			}
+			return n, nil
+		})
+		if _, err := w.uploader(autoStreams).Reader(w.t.Context(), r, spec); err != nil {
+			t.Fatal(err)
+		}
+		w.wantOnlyObject(content)
+		for _, r := range w.srv.Requests() {
+			if late := r.Time.Sub(long); r.Op == faults.OpPartsPut {
+				if late > 3*latency {
+					t.Errorf("the first part was sent %v after the stream was known to be long", late)
+				}
+				break
+			}
+		}
+	})
 }
 
 // TestStreamAutoOverOneConnection checks when Parts.Auto sends a stream over one connection, and what it reports.

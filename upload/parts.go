@@ -19,8 +19,9 @@ import (
 // possible, or temporary objects cost more than requests, Auto uses one connection. Without Auto, there is then one
 // multipart upload to the object. A stream that is too long for it fails with [session.ErrInvalid]; a [Warning] at
 // the beginning has the maximum. If the first window takes more than 10 s, or with Auto more than 1 s for 16 MiB, the
-// stream is sent over one connection. For a stream, Auto begins with one connection and does not measure its rate.
-// With [Options].ChunkSize, it sends streams over one connection.
+// stream is sent over one connection. With Auto, so is a stream that ends within its first four windows, if the rest
+// of them takes at most 250 ms, because the requests of parts would take longer. For a stream, Auto begins with one
+// connection and does not measure its rate. With [Options].ChunkSize, it sends streams over one connection.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
@@ -73,11 +74,11 @@ const (
 	// then be slow, or have many parts at risk.
 	ByEither JoinBy = iota
 
-	// ByCompose uploads each part as a temporary object below gcsup-parts/ in the bucket of the
-	// destination, and composes them. It needs the permission to delete objects. If only a managed
-	// folder around the destination grants it, the temporary objects are gcsup-parts-… in that
-	// folder. In a bucket with hierarchical namespace they have such names, too, so that no folder is
-	// left.
+	// ByCompose is a parallel composite upload: it uploads each part as a temporary object below
+	// gcsup-parts/ in the bucket of the destination, and composes them. It needs the permission to
+	// delete objects. If only a managed folder around the destination grants it, the temporary
+	// objects are gcsup-parts-… in that folder. In a bucket with hierarchical namespace they have
+	// such names, too, so that no folder is left.
 	ByCompose
 
 	// ByMultipart uses a multipart upload of the XML API. It does not support

@@ -20,7 +20,7 @@ type Result struct {
 	Path string // of the source; "" for a stream
 	Spec Spec
 
-	// Object is what the service described: generation, size, CRC32C. Of [Uploader.Compare], it is
+	// Object is what the service described: generation, size, CRC32C, and more without Options.BriefObject. Of [Uploader.Compare], it is
 	// the object at the destination.
 	Object *session.Object
 

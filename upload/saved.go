@@ -35,8 +35,8 @@ type SavedUpload struct {
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
 
 	// ToRemove reports that the upload ended, and that parts of it at the service could not be removed.
-	// Prune and Cancel try again. So does the next upload of the same source, unless the upload started
-	// over, and the parts were saved under another ID. A stream that is sent in parts is saved in this
+	// Prune and Cancel try again. So does the next upload of the same source, unless the parts were
+	// saved under another ID, because the upload started over. A stream that is sent in parts is saved in this
 	// way from its beginning. If its process is killed, Prune removes the parts, and so does the next
 	// stream in parts in a Store without leases.
 	ToRemove bool

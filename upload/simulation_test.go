@@ -550,19 +550,22 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	return stream && !errors.Is(err, session.ErrRetriesExhausted) && !errors.Is(err, session.ErrSessionLost)
 }
 
-// cancel cancels what is saved. It reports false, because the upload is not finished.
+// cancel cancels all that is saved: killed streams in parts may have left several. It reports false, because the upload
+// is not finished.
 func (s *simulation) cancel(ctx context.Context, up *upload.Uploader, p *process) bool {
 	s.intruder.canceled = true
+	some, all := false, true
 	for saved, err := range up.Saved(ctx) {
 		if err == nil {
 			err = up.Cancel(ctx, saved.ID)
 		}
 		s.log("cancel: %v", err)
-		if err == nil && !p.dead.Load() {
-			s.w.wantSaved(0)
-			s.w.wantNoLeftovers()
-			s.w.wantNoParts()
-		}
+		some, all = true, all && err == nil
+	}
+	if some && all && !p.dead.Load() {
+		s.w.wantSaved(0)
+		s.w.wantNoLeftovers()
+		s.w.wantNoParts()
 	}
 	return false
 }

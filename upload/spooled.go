@@ -195,7 +195,7 @@ func (s *spooled) divide(ctx context.Context) {
 		s.reportUndivided("stream", parts.Reasons{"the disk of its spool is full"}) // a session needs less space
 		return
 	}
-	plan, err := startParts(ctx, s.call, s.result.label.get().id, func(p *state.Parts) { s.journal.Begin(chunk.Identity{}, p) })
+	plan, err := startParts(ctx, s.call, s.result.label.get().id, parts.Destination{}, func(p *state.Parts) { s.journal.Begin(chunk.Identity{}, p) })
 	switch {
 	case err != nil:
 		plan.Why = parts.Reasons{err.Error()}

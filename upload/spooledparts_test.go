@@ -79,7 +79,7 @@ func TestSpoolInParts(t *testing.T) {
 				t.Fatalf("%v\n%s", err, w.trace())
 			}
 			parts := int((size + multipart.MinPart - 1) / multipart.MinPart)
-			want := "get parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete get"
+			want := "get bucket-permissions parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete get"
 			if got := w.operations(); long && got != want || !long && !strings.HasPrefix(got, "start ") {
 				t.Errorf("requests %s, want %s", got, want)
 			}
@@ -331,7 +331,7 @@ func TestSpoolInPartsKilled(t *testing.T) {
 	content := random(spooledLarge)
 	var resumed, incomplete atomic.Int64
 	t.Run("at", func(t *testing.T) {
-		for n := int64(2); n <= 11; n++ { // the first request is about the object, and nothing is in parts before
+		for n := int64(3); n <= 12; n++ { // the first requests are about the object and the bucket, and nothing is in parts before
 			for _, after := range []bool{false, true} {
 				t.Run(fmt.Sprint(n, after), func(t *testing.T) {
 					t.Parallel()
@@ -382,7 +382,7 @@ func TestSpoolInPartsKilled(t *testing.T) {
 							}
 							w.wantNoObject("obj")
 						}
-						if n > 2 { // the saved upload names the multipart upload
+						if n > 3 { // the saved upload names the multipart upload
 							next.wantNothing()
 						}
 					})

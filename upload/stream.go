@@ -46,10 +46,11 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 		return err
 	}
 	var whole bool
+	var noticed <-chan struct{}
 	divisible, why := c.undivided()
 	if c.precondition.Unmet() == nil {
 		if divisible {
-			stream.HoldFirst()
+			noticed = holdStream(&c.u.opts, stream)
 		}
 		first, all, err := stream.Head(ctx)
 		if err != nil {
@@ -71,7 +72,7 @@ func uploadStream(ctx context.Context, c *call, stream *source.Stream) error {
 			ctx, c.interrupt = context.WithCancelCause(ctx)
 			defer c.interrupt(nil)
 		}
-		p, err := divideStream(ctx, c, stream)
+		p, err := divideStream(ctx, c, stream, noticed)
 		switch {
 		case err != nil:
 			return err

@@ -167,8 +167,27 @@ const streamTwoParts = partedWindow + multipart.MinPart
 // streamInParts uploads a stream with Parts.Auto.
 func (s *scribe) streamInParts(r io.Reader, want error) {
 	up := s.uploader(autoStreams, func(o *upload.Options) { o.Window = int(partedWindow) })
-	_, err := up.Reader(s.w.t.Context(), r, spec)
+	_, err := up.Reader(s.w.t.Context(), &pausing{r, partedWindow + 1}, spec)
 	s.end(err, want)
+}
+
+// pausing is a reader that pauses after n bytes, so that its stream does not seem to be short.
+type pausing struct {
+	io.Reader
+	n int64
+}
+
+func (p *pausing) Read(b []byte) (int, error) {
+	if p.n == 0 {
+		time.Sleep(300 * time.Millisecond)
+	} else if p.n > 0 {
+		b = b[:min(p.n, int64(len(b)))]
+	}
+	n, err := p.Reader.Read(b)
+	if p.n -= int64(n); p.n < 0 {
+		p.n = -1
+	}
+	return n, err
 }
 
 // killedStream kills a process that sends a stream when the service is stuck in the second part.
@@ -184,7 +203,7 @@ func killedStream(s *scribe) {
 		die()
 	})
 	up := s.uploader(autoStreams, func(o *upload.Options) { o.Window, o.Store = int(partedWindow), p })
-	_, _ = up.Reader(ctx, pieces(data(streamTwoParts)), spec)
+	_, _ = up.Reader(ctx, &pausing{pieces(data(streamTwoParts)), partedWindow + 1}, spec)
 	s.dead.Store(false)
 	s.w.wantSaved(1)
 	s.note("the second process")

@@ -120,7 +120,7 @@ func (u *Uploader) newUplink(b *engine.SharedBudget, t *engine.Tally, r *reporte
 	o := &u.opts
 	return &engine.Uplink{
 		Client: u.client, Policy: o.Policy, Breaker: o.Breaker, Budget: b, Limit: o.RateLimit.shared().Share(), AtRisk: &o.AtRisk.bound, Rate: o.RequestRates.pacing(),
-		ChunkSize:    o.ChunkSize,
+		ChunkSize: o.ChunkSize, BriefObject: o.BriefObject,
 		StallTimeout: o.StallTimeout, StallRate: o.StallRate, Notes: r, Tally: t,
 	}
 }

@@ -23,6 +23,7 @@ import (
 const (
 	exitFailed = 1
 	exitUsage  = 64
+	exitFaulty = 65 // check-client: the client failed a script
 )
 
 func main() {
@@ -33,12 +34,16 @@ func main() {
 
 // run runs one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "check-client" {
+		return checkClient(ctx, args[1:], stdout, stderr)
+	}
 	flags := flag.NewFlagSet("fakegcs", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "fakegcs serves an emulator of Cloud Storage. When it is ready, it prints one line, a command\n"+
 			"that makes clients use it:\n\n  export STORAGE_EMULATOR_HOST=http://HOST:PORT\n\n"+
-			"A browser finds buckets, objects and requests at /_fakegcs/. It ends on SIGINT, SIGTERM or SIGHUP.\n\nflags:\n")
+			"A browser finds buckets, objects and requests at /_fakegcs/. It ends on SIGINT, SIGTERM or SIGHUP.\n\n"+
+			"fakegcs check-client finds the faults of a client, see fakegcs check-client -h.\n\nflags:\n")
 		flags.PrintDefaults()
 	}
 	var f emulator.Flags
@@ -63,7 +68,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	err = f.Serve(ctx, func(name string) bool { return given[name] }, stdout, stderr)
+	return report(f.Serve(ctx, func(name string) bool { return given[name] }, stdout, stderr), stderr)
+}
+
+// report prints an error and returns its exit code.
+func report(err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
@@ -72,6 +81,31 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// checkClient runs fakegcs check-client.
+func checkClient(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("fakegcs check-client", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "usage: fakegcs check-client [FLAG...] -- COMMAND [ARG...]\n\n"+
+			"It finds the faults of a client, see docs/emulator.md. COMMAND uploads {file} as {object} to {bucket} at\n"+
+			"{endpoint}. The exit code is 65 if it fails a script.\n\nflags:\n")
+		flags.PrintDefaults()
+	}
+	var c emulator.Check
+	c.Add(flags)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return exitUsage
+	}
+	failed, err := c.Run(ctx, flags.Args(), stdout)
+	if err == nil && failed {
+		return exitFaulty
+	}
+	return report(err, stderr)
 }
 
 // answers returns an error if no server without TLS answers at addr.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 )
@@ -62,5 +63,20 @@ func TestUsage(t *testing.T) {
 		if c := run(t.Context(), strings.Fields(test.args), io.Discard, &stderr); c != test.code || !strings.Contains(stderr.String(), test.want) {
 			t.Errorf("%s: exit code %d, %s", test.args, c, stderr.String())
 		}
+	}
+}
+
+// check-client runs a command, and reports that it uploaded nothing.
+func TestCheckClient(t *testing.T) {
+	var out strings.Builder
+	nothing := []string{"check-client", "--script", "plain", "--size", "256KiB", "--", os.Args[0], "-test.run=^$"}
+	if c := run(t.Context(), nothing, &out, io.Discard); c != 65 || !strings.Contains(out.String(), "object, absent: ") {
+		t.Errorf("exit code %d: %s", c, out.String())
+	}
+	if c := run(t.Context(), []string{"check-client", "--list"}, io.Discard, io.Discard); c != 0 {
+		t.Errorf("--list: exit code %d", c)
+	}
+	if c := run(t.Context(), []string{"check-client"}, io.Discard, io.Discard); c != 64 {
+		t.Errorf("no command: exit code %d", c)
 	}
 }

@@ -41,7 +41,7 @@ func addCompletions(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		addCompletions(c)
 	}
-	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() && cmd.Name() != "import" {
+	if cmd.ValidArgsFunction == nil && !cmdline.IsGroup(cmd) && cmd.Name() != "import" {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -46,7 +46,7 @@ func addConfig(cmd *cobra.Command) {
 		_, refused := notInConfig[f.Name]
 		configurable = configurable || !refused
 	})
-	if configurable && !cmd.HasSubCommands() {
+	if configurable && !cmdline.IsGroup(cmd) {
 		cmd.Flags().String(configFlag, "", "read the defaults of flags from `FILE`; if empty, from none (default: gcsup/config.yaml in $XDG_CONFIG_HOME or ~/.config)")
 	}
 }

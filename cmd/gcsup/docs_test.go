@@ -22,17 +22,19 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/session"
 	"gcsup/upload"
 )
 
+// leaves returns the commands that do something themselves.
 func leaves(cmd *cobra.Command) []*cobra.Command {
-	if len(cmd.Commands()) == 0 {
-		return []*cobra.Command{cmd}
-	}
 	var all []*cobra.Command
+	if len(cmd.Commands()) == 0 || !cmdline.IsGroup(cmd) {
+		all = append(all, cmd)
+	}
 	for _, c := range cmd.Commands() {
 		all = append(all, leaves(c)...)
 	}
@@ -221,7 +223,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"upload/internal/connections/link.go", "fastRateFar", "from %s/s"},
 		{"upload/internal/connections/pool.go", "measuredFor", "used for %s"},
 		{"upload/internal/connections/link.go", "tuneEvery", "interval of %s to 1 s"},
-		{"upload/internal/connections/link.go", "Max", "at most | 1,024 small, 64 large, fewer with few open files | %s, and one"},
+		{"upload/internal/connections/link.go", "Max", "at most | 1,024 small, 64 large, fewer if `ulimit -n` is low | %s, and one"},
 		{"upload/internal/atrisk/atrisk.go", "First", "%s at first"},
 		{"upload/internal/atrisk/atrisk.go", "Least", "%s after some commits"},
 		{"upload/options.go", "defaultStreamMemory", "| %s, and always"},

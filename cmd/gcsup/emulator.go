@@ -38,14 +38,7 @@ requests so far and the clock; see the documentation of package fakegcs.`,
   gcsup emulator --addr 127.0.0.1:9000 --dir objects --random-faults 20`,
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.Serve(cmd.Context(), cmd.Flags().Changed, std.out, std.err)
-			if wrong, ok := errors.AsType[*emulator.UsageError](err); ok {
-				return exit.Usagef("%w", wrong)
-			}
-			if unread, ok := errors.AsType[*emulator.FileError](err); ok {
-				return exit.WithKind(unread, exit.ErrSource)
-			}
-			return emulatorInUse(err)
+			return emulatorInUse(emulatorError(f.Serve(cmd.Context(), cmd.Flags().Changed, std.out, std.err)))
 		},
 	}
 	plain := flag.NewFlagSet(cmd.Name(), flag.ContinueOnError)
@@ -54,7 +47,19 @@ requests so far and the clock; see the documentation of package fakegcs.`,
 		cmd.Flags().AddGoFlag(plain.Lookup(name))
 	}
 	cmdline.Common(cmd.Flags(), "addr", "dir", "seed", "faults", "random-faults", "create-buckets", "tls", "latency", "rate")
+	cmd.AddCommand(newCheckClient(std))
 	return cmd
+}
+
+// emulatorError classifies the errors of package emulator.
+func emulatorError(err error) error {
+	if wrong, ok := errors.AsType[*emulator.UsageError](err); ok {
+		return exit.Usagef("%w", wrong)
+	}
+	if unread, ok := errors.AsType[*emulator.FileError](err); ok {
+		return exit.WithKind(unread, exit.ErrSource)
+	}
+	return err
 }
 
 // emulatorInUse classifies the error that another process uses the directory of an emulator.

@@ -108,7 +108,7 @@ func (f *sendFlags) addNetwork(fs *pflag.FlagSet) {
 	f.parallel = parallelAuto
 	fs.BoolVar(&f.noBreaker, "no-circuit-breaker", false, "retry even while other uploads of this run fail too")
 	fs.Var(&f.parallel, "parallel", "send large files and streams in parts over `N` connections, auto, or off")
-	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: how parts become one object (default: multipart, or compose if there is a precondition)")
+	fs.StringVar(&f.parallelBy, "parallel-by", "", "`multipart|compose`: multipart upload, or parallel composite upload (default: chosen for each file)")
 	fs.Var(&f.memory, "memory", "memory for standard input, compressed files and parts of multipart uploads, all together, such as 64MiB (default: 128MiB)")
 	fs.Var(&f.limitRate, "limit-rate", "bytes per second of all uploads together, such as 20MiB; SIGUSR2 switches the limit off and on")
 	cmdline.Common(fs, "limit-rate")

@@ -14,6 +14,7 @@
 //   - client.go uses its own HTTP client and credentials.
 //   - tracing.go exports traces and metrics.
 //   - totals.go knows only the storage library. Its test replaced another emulator.
+//   - ownclient.go is a resumable client without a library. Its test checks it with fakegcstest.CheckClient.
 //   - outage_test.go tests an outage of an hour in no time.
 //
 // Each has a test that runs it with the emulator, package gcsup/fakegcs.

@@ -140,7 +140,7 @@ func TestDifferencesShow(t *testing.T) {
 		"not-match is 412 for writes":   {instead("POST", 304, 412), "precondition-not-match-write"},
 		"source preconditions":          {without("ifSourceGenerationMatch", "ifSourceMetagenerationMatch"), "rewrite-source-precondition"},
 		"metageneration that stands":    {rewritten(`"metageneration": "\d+"`, `"metageneration": "1"`), "patch replace precondition-patch versions-patch bucket-patch"},
-		"fields not looked at":          {without("fields"), "get-fields fields-invalid list-fields bucket"},
+		"fields not looked at":          {without("fields"), "get-fields fields-upload fields-invalid list-fields bucket"},
 		"no delimiter":                  {without("delimiter"), "list-delimiter list-pages xml-list"},
 		"no pages":                      {without("maxResults", "max-keys", "max-parts", "max-uploads"), "list-pages xml-list-pages parts-list parts-uploads"},
 		"no offsets":                    {without("startOffset", "endOffset"), "list-offsets"},

@@ -31,6 +31,14 @@ func objectCases() []Case {
 				get("?fields=name,metadata(b)", 200).match(text("b", "2"), text("name", "{name}"), absent("a")),
 			},
 		}, {
+			Name: "fields-upload", Fact: "fields also gives a part of the reply to an upload. That of a session is in the request that starts it.", Source: "https://github.com/GoogleCloudPlatform/gsutil/blob/master/gslib/gcs_json_api.py", Size: q + 1,
+			Steps: []Step{
+				insert("&fields=size,crc32c", 0, 9).match(text("size", "9"), text("crc32c", "{crc32c:9}"), absent("name"), absent("generation")),
+				{Method: "POST", Path: startPath + "&fields=size,crc32c", Status: 200},
+				chunk(0, q, "*", 308, "262143"),
+				chunk(q, q+1, "262145", 200, "").match(text("size", "262145"), text("crc32c", "{crc32c:262145}"), absent("name"), absent("generation")),
+			},
+		}, {
 			Name: "fields-invalid", Fact: "A fields parameter that can't be parsed is 400.", Source: partial, Size: 9,
 			Steps: []Step{insert("", 0, 9), get("?fields=name(", 400).match(reason("invalidParameter")), get("?fields=,", 400)},
 		}, {

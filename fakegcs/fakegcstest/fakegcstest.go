@@ -23,6 +23,8 @@
 //		})
 //	}
 //
+// [CheckClient] is about the other side: it finds the faults of a client.
+//
 // [Cases] returns the data, and [Case.Check] checks a target against one case outside
 // of a test. A case makes about ten requests, and uploads up to 5 MiB. For the real
 // service, set a Client with credentials and a Patience of 30 s. All cases together
@@ -134,7 +136,7 @@ func Content(n int) []byte {
 
 // Run checks all cases, each against a server from newServer. Cases run one after
 // the other, so that newServer may return the same server each time. It must set
-// Project; without it, the cases that need one fail.
+// Project; without it, the cases that need it fail.
 func Run(t *testing.T, newServer func(t *testing.T) Target) {
 	t.Helper()
 	for _, c := range Cases() {

@@ -44,7 +44,7 @@ func compareMany(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	}
 	server, md5 := benchrun.Server{Latency: many.latency}, benchrun.Server{Latency: many.latency, MD5: true}
 	bare := func(server benchrun.Server) benchrun.Way {
-		return uploads("bare loop", server, job{Do: "bare insert", Tree: tree, Workers: many.workers})
+		return uploads("bare loop", server, job{Do: "bare insert", Tree: tree, Size: int64(many.size), Workers: many.workers})
 	}
 	cp := func(name string, server benchrun.Server, flags ...string) benchrun.Way { // flags may have another --jobs
 		args := slices.Concat([]string{"cp", "-r", "--quiet", "--jobs", fmt.Sprint(many.workers)}, flags, []string{tree, "gs://bench/t/"})

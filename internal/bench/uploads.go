@@ -24,8 +24,8 @@ type job struct {
 	Do      string // name in ways
 	Workers int    // upload at a time; 0 means 1
 
-	// What is uploaded: the files of a tree; or a file, in Uploads equal parts; or Uploads
-	// of Size bytes that are generated. 0 uploads mean 1.
+	// What is uploaded: the files of a tree, which have Size bytes each; or a file, in Uploads equal parts; or
+	// Uploads of Size bytes that are generated. 0 uploads mean 1.
 	Tree    string
 	Path    string
 	Uploads int
@@ -101,7 +101,7 @@ type named struct {
 func (j job) sources(emit func(named)) error {
 	if j.Tree != "" {
 		return walk(j.Tree, func(path string, _ fs.DirEntry) error {
-			emit(named{"b/" + filepath.Base(path), source{path: path}})
+			emit(named{"b/" + filepath.Base(path), source{path: path, size: j.Size}})
 			return nil
 		})
 	}

@@ -96,21 +96,28 @@ func putsOver(hc *http.Client, endpoint string) uploadFunc {
 
 // bareInserts measures the minimum cost of a small object or a small file.
 func bareInserts(_ context.Context, endpoint string) (uploadFunc, error) {
-	hc := newHTTPClient(100)
+	i, err := newInserter(endpoint)
 	return func(ctx context.Context, object string, s source) error {
-		data := content[:s.size]
-		if s.path != "" {
-			var err error
-			if data, err = os.ReadFile(s.path); err != nil {
+		return i.insert(ctx, object, s.size, func(p []byte) error {
+			if s.path == "" {
+				copy(p, content)
+				return nil
+			}
+			f, err := os.Open(s.path)
+			if err != nil {
 				return err
 			}
-		}
-		return bareInsert(ctx, hc, endpoint, object, data)
-	}, nil
+			defer f.Close()
+			_, err = io.ReadFull(f, p)
+			return err
+		})
+	}, err
 }
 
-func newHTTPClient(idle int) *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idle, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10}}
+func newHTTPClient(idle int) *http.Client { return &http.Client{Transport: newTransport(idle)} }
+
+func newTransport(idle int) *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: idle, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10}
 }
 
 func newUploader(o upload.Options) (*upload.Uploader, error) {

@@ -84,11 +84,13 @@ func Notifications(ctx context.Context, client *session.Client, bucket, userProj
 	return list.Items, r
 }
 
-// Permissions to create objects, to read and compose them, and to delete and replace them.
+// Permissions to create objects, to read and compose them, to delete and replace them, and to list the parts of a
+// multipart upload.
 const (
-	PermissionCreate = "storage.objects.create"
-	PermissionGet    = "storage.objects.get"
-	PermissionDelete = "storage.objects.delete"
+	PermissionCreate    = "storage.objects.create"
+	PermissionGet       = "storage.objects.get"
+	PermissionDelete    = "storage.objects.delete"
+	PermissionListParts = "storage.multipartUploads.listParts"
 )
 
 // Permissions returns which of the permissions the caller has for a bucket and its

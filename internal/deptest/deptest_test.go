@@ -14,11 +14,12 @@ import (
 var imports = map[string]string{
 	"backoff":                     "internal/breaker",
 	"chunk":                       "internal/checksum internal/nolink internal/regular",
-	"session":                     "backoff chunk internal/checksum internal/lend internal/marks internal/objectmeta internal/ownconn session/internal/oneline session/internal/secret",
+	"session":                     "backoff chunk internal/brief internal/checksum internal/lend internal/marks internal/objectmeta internal/ownconn session/internal/oneline session/internal/secret",
 	"internal/bucket":             "chunk internal/checksum internal/objectmeta session",
 	"internal/decide":             "backoff internal/breaker internal/bucket internal/multipart session",
 	"internal/marks":              "",
 	"internal/multipart":          "chunk internal/checksum internal/objectmeta session",
+	"internal/brief":              "",
 	"internal/ownconn":            "",
 	"internal/storeretry":         "backoff",
 	"internal/objectmeta":         "chunk internal/checksum",
@@ -34,7 +35,7 @@ var imports = map[string]string{
 	"upload/internal/batch":       "backoff internal/bucket internal/decide internal/grace session golang.org/x/sync/semaphore", // no sources
 	"upload/internal/connections": "upload/internal/atrisk",                                                                     // no files
 	"upload/internal/content":     "chunk",
-	"upload/internal/engine":      "backoff chunk internal/bucket internal/checksum internal/decide internal/grace internal/lend internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
+	"upload/internal/engine":      "backoff chunk internal/brief internal/bucket internal/checksum internal/decide internal/grace internal/lend internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
 	"upload/internal/netconn":     "internal/congestion",
 	"upload/internal/parts":       "chunk internal/bucket internal/checksum internal/decide internal/grace internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source upload/internal/spool upload/internal/stream", // no batches
 	"internal/errkind":            "upload upload/manifest upload/mirror upload/tree",
@@ -48,8 +49,10 @@ var imports = map[string]string{
 	"upload/outbox":               "backoff chunk internal/decide internal/errkind internal/nolink internal/sourcefile session session/state upload upload/internal/batch upload/internal/netconn upload/manifest github.com/fsnotify/fsnotify/... golang.org/x/sys/...",
 	"upload/tree":                 "chunk internal/sourcefile upload upload/internal/runsort",
 	"fakegcs/...":                 "", // only the standard library, like its command
+	"fakegcs/fakegcstest":         "fakegcs/... internal/clientcheck",
 	"cmd/fakegcs":                 "internal/emulator",
-	"internal/emulator":           "fakegcs/... internal/cli/shell",
+	"internal/clientcheck":        "fakegcs/...",
+	"internal/emulator":           "fakegcs/... internal/cli/shell internal/clientcheck",
 	"internal/breaker":            "",
 	"internal/checksum":           "",
 	"internal/lend":               "",

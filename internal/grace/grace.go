@@ -40,6 +40,6 @@ const (
 	// Flush is how long a reader that still reads may take for the last lines.
 	Flush = 200 * time.Millisecond
 
-	// Scrape is how long the server of --metrics waits for a request that it is answering.
+	// Scrape is how long the server of --listen waits for a request that it is answering.
 	Scrape = time.Second
 )

@@ -41,7 +41,7 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Printf("The module is now %s. Look at the changes with git diff, test and commit them, and then run:\n\n", t.module)
-	fmt.Printf("\tgit tag %s && git tag fleet/%[1]s && git tag upload/otel/%[1]s && git push --tags origin HEAD\n", t.version)
+	fmt.Printf("\tgit tag %s && git tag fleet/%[1]s && git tag upload/otel/%[1]s && git tag upload/closecheck/%[1]s && git push --tags origin HEAD\n", t.version)
 }
 
 // target is what the tree is published as.

@@ -149,7 +149,7 @@ func (d *Dir) lockWrites(id string) (unlock func()) {
 }
 
 // SetAside renames a damaged saved upload to ID.damaged and keeps it for a week. The
-// caller must hold the lock of the upload. It is no error if there is no saved upload.
+// caller must hold the lock of the upload. If there is no saved upload, it returns nil.
 func (d *Dir) SetAside(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err
@@ -371,7 +371,7 @@ func (d *Dir) List(context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Delete removes a saved upload. It is no error if there is no saved upload.
+// Delete removes a saved upload. If there is none, it returns nil.
 func (d *Dir) Delete(_ context.Context, id string) error {
 	if err := d.check(id); err != nil {
 		return err

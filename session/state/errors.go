@@ -11,7 +11,7 @@ import "errors"
 //	ErrNotFound             no upload is saved under the ID                             no         check the ID, or start over
 //	ErrCorrupt              the saved upload was truncated or edited                    no         call SetAside and start over
 //	ErrVersion              the saved upload has a version or field of a newer program  yes        use the newer program
-//	ErrInsecurePermissions  other users can access the saved upload, or it is no file   yes        correct the permissions
+//	ErrInsecurePermissions  others can access the saved upload, or it is not a file     yes        correct the permissions
 //	ErrOptionsDiffer        the upload was started with other options                   yes        use those options, or start over
 //	ErrInUse                another process holds the lock or lease, see [Lease]        yes        wait for that process
 var (

@@ -19,7 +19,7 @@ import (
 // goroutine or process saves the upload: Load then returns the old saved upload or the new one.
 //
 // The caller of Save, Delete and [SetAside] must hold the lock of the upload. A Store that
-// is no Leaser need not check it. The goroutines of the process that holds the lock may
+// is not a Leaser need not check it. The goroutines of the process that holds the lock may
 // call them concurrently. The calls then have an effect as if they were made one after
 // the other, in any order. A caller that needs an order must not call them concurrently.
 //
@@ -83,7 +83,7 @@ type Store interface {
 	// such as locks.
 	List(ctx context.Context) ([]string, error)
 
-	// Delete deletes a saved upload. It is no error if there is none.
+	// Delete deletes a saved upload. If there is none, it returns nil.
 	Delete(ctx context.Context, id string) error
 
 	// Lock locks an upload until unlock is called. It returns an error for an ID that is
@@ -95,8 +95,8 @@ type Store interface {
 // so that a user can inspect them. A damaged saved upload has a secret.
 type Quarantine interface {
 	// SetAside renames a damaged saved upload, so that the next Load returns
-	// ErrNotFound, and List does not return its ID. It is no error if there is no
-	// saved upload. The caller must hold the lock.
+	// ErrNotFound, and List does not return its ID. If there is no saved upload,
+	// it returns nil. The caller must hold the lock.
 	SetAside(ctx context.Context, id string) error
 }
 

@@ -20,7 +20,7 @@
 // impersonated service accounts work. After a 401 the next request uses a new token.
 //
 // The access scopes of a Compute Engine machine limit its tokens. If they are the
-// reason of a refusal, the error wraps a [session.ScopeError].
+// reason for a refusal, the error wraps a [session.ScopeError].
 //
 // Credentials and Options.Header go to the configured scheme and host only. Over
 // plain HTTP, credentials go to this machine only, and only if a credentials file

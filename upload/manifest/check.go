@@ -30,7 +30,7 @@ type Check struct {
 	Elsewhere map[string]int64 // records of other endpoints, which were not compared, by endpoint
 }
 
-// A Comparison is what became of a recorded object, or an object without a record.
+// A Comparison is the state of a recorded object, or of an object without a record.
 type Comparison struct {
 	// Record is the last record of the object, without Reason and Time. For an object without a record, it is zero.
 	Record Record

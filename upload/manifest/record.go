@@ -50,7 +50,7 @@ type Record struct {
 	CRC32C     uint32 // of the object, if HasCRC32C
 	HasCRC32C  bool
 
-	Reason string    // why the file failed or is no file, for people; at most 1 KiB is kept
+	Reason string    // why the file failed or is not a file, for people; at most 1 KiB is kept
 	Time   time.Time // zero means now
 
 	endpoint string // of the object, see Open

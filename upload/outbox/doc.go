@@ -41,11 +41,11 @@
 //
 // Two attempts are enough if a third attempt could not change the answer: a hold or a retention
 // protects the object, the request is invalid, or the directory of [MoveTo] cannot have a file of
-// that name. If the credentials do not permit to read objects, no file can be removed: nothing is
+// that name. If the credentials do not permit reading objects, no file can be removed: nothing is
 // sent again, and Run ends with an [*UnreadableError] after two such answers.
 //
 // If there is no space to save a large upload, it begins unsaved, because the removal of its
-// file makes space. If the process ends before, it starts over.
+// file makes space. If the process ends meanwhile, the upload starts over.
 //
 // With [Options].Ordered, files are uploaded one at a time in the order of their names. A file that
 // is not complete, or fails, blocks all later ones. After Options.Attempts, Run ends with a

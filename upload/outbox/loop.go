@@ -51,7 +51,7 @@ func (e *StoppedError) Error() string {
 // Unwrap returns the error of the last attempt.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// UnreadableError is the error of Run if the credentials do not permit to read the metadata of objects, so that no
+// UnreadableError is the error of Run if the credentials do not permit reading the metadata of objects, so that no
 // object can be compared with its file, and no file removed.
 type UnreadableError struct {
 	Err error // of the last request

@@ -114,8 +114,8 @@ type Outbox struct {
 }
 
 // Open opens the outbox in a directory, which must exist, and locks it until Close. If another
-// process has it open, the error is an [*InUseError]. A file a of the directory becomes the object
-// with the name to.Object + "a".
+// process has it open, the error is an [*InUseError]. The file a becomes the object whose
+// name is to.Object + "a".
 //
 // up should have a Store, so that large files resume, and RestartChanged, so that a file that
 // was replaced is sent from its start.

@@ -32,7 +32,7 @@ const maxLine = 64 << 10
 //	C:\a\b            a/b, on Windows
 //	../b, a/../b      refused ([ErrName]), because a can be a symbolic link
 //
-// A relative path is relative to opts.Dir, and else to the current directory. If opts.Dir
+// A relative path is relative to opts.Dir, or, if that is "", to the current directory. If opts.Dir
 // is set, an absolute path must be below it ([ErrName]), and the rest of the object name is
 // the path relative to opts.Dir:
 //

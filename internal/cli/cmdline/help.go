@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/process"
 )
@@ -96,14 +97,14 @@ func (h *Help) more(cmd *cobra.Command, flags []Section) []Block {
 	case !cmd.HasParent():
 		about("a command", "COMMAND")
 		about("the flags of all commands", flagsName)
-	case cmd.HasAvailableSubCommands():
+	case IsGroup(cmd):
 		about("more", commandName(cmd), "COMMAND")
 	case len(flags) == 1 && flags[0].Title == commonTitle:
 		about("all flags", flagsName, commandName(cmd))
 	default:
 		return nil
 	}
-	if len(h.Topics) > 0 && !cmd.HasAvailableSubCommands() || !cmd.HasParent() {
+	if len(h.Topics) > 0 && !IsGroup(cmd) || !cmd.HasParent() {
 		about("more", topicsName)
 	}
 	return []Block{{Paragraph: "Use " + strings.Join(texts, ", and ") + "."}}
@@ -140,6 +141,13 @@ func (h *Help) Topic(t Topic) string {
 		blocks = append(blocks, Block{Entries: t.Entries})
 	}
 	return render(blocks, h.width())
+}
+
+// IsGroup reports whether a command only contains others. One with flags of its own also does something itself.
+func IsGroup(cmd *cobra.Command) bool {
+	own := false
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { own = own || f.Name != "help" })
+	return cmd.HasAvailableSubCommands() && (!own || !cmd.HasParent())
 }
 
 // Synopsis returns the ways to call a command.

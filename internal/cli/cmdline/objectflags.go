@@ -44,7 +44,7 @@ func (f *ObjectFlags) Add(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.EventBasedHold, "event-based-hold", false, "place an event-based hold on the objects")
 	fs.Var(&f.retentionMode, "retention-mode", "retain the objects until --retain-until: Locked, which cannot be shortened, or Unlocked")
 	fs.Var(&f.retainUntil, "retain-until", "time until which the objects are retained, such as 2030-01-31T12:00:00Z")
-	fs.StringVar(&s.KMSKeyName, "kms-key", "", "encrypt the objects with this Cloud KMS `KEY`: projects/P/locations/L/keyRings/R/cryptoKeys/K")
+	fs.StringVar(&s.KMSKeyName, "kms-key", "", "encrypt the objects with this customer-managed `KEY` (CMEK): projects/P/locations/L/keyRings/R/cryptoKeys/K")
 	fs.StringVar(&s.UserProject, "user-project", "", "bill this `PROJECT` if the requester pays for the bucket; saved with the upload")
 	Common(fs, "content-type")
 }

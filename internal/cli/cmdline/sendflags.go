@@ -49,6 +49,7 @@ func (f *SendFlags) Options() (upload.Options, error) {
 		StallTimeout:   f.stallTimeout,
 		StallRate:      int64(f.stallRate),
 		RestartChanged: f.ifSourceChanged == "restart",
+		BriefObject:    true, // a result prints no more of an object
 		RequestRates:   f.requestRate.rates(),
 	}
 	switch {

@@ -22,11 +22,11 @@
 // The holder renews its lease in the background. It begins no request later than 7/8 of
 // [Options.TTL] after it sent the last successful renewal. It measures this with its
 // monotonic and its wall clock and uses the longer time, because one of them stops while
-// the machine is suspended. Another process may acquire the lease TTL after the service
-// stored the renewal. Only the service's clock decides that. If the lease seems to have
-// expired, by the Date of a reply or its own clocks, that process writes an object, and
-// compares the update times of this object and of the renewal. The clocks of the
-// machines need not agree.
+// the machine is suspended. Another process may acquire the lease when TTL has passed
+// since the service stored the renewal. Only the service's clock decides that. If the lease
+// seems to have expired, by the Date of a reply or by its own clocks, the other process
+// writes an object, and compares the update times of this object and of the renewal. The
+// clocks of the machines need not agree.
 //
 // On Linux, another process on the same machine, and in the same PID namespace, need not
 // wait for a holder that has ended: it acquires the lease at once.

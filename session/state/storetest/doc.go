@@ -30,5 +30,5 @@
 // # What the suite does not check
 //
 // No test can show that a saved upload survives a power loss, that other users cannot read
-// it, or what happens in every order in which requests of a place can overlap.
+// it, or what happens in every order in which requests to a place can overlap.
 package storetest

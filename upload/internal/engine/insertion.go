@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"gcsup/internal/brief"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 )
@@ -70,6 +71,9 @@ func (i *Insertion) Perform(ctx context.Context, a session.Action) (session.Repl
 	defer body.Close()
 	r := i.Wire.Send(ctx, session.OpInsert, 0, body, func(ctx context.Context, c *session.Client, body io.Reader) session.Reply {
 		began = time.Now() // after the wait for the rate of the bucket
+		if i.Wire.uplink.BriefObject {
+			ctx = brief.With(ctx)
+		}
 		return c.Insert(ctx, spec, i.state.Size, i.object.CRC32C, body)
 	})
 	i.Wire.Handed(0, r.Sent)

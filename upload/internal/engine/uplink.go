@@ -22,6 +22,7 @@ type Uplink struct {
 	Rate    func(bucket string) *backoff.Rate // of the requests that change objects; nil if they are not paced
 	Replied func(time.Duration)               // called after a request without object data was answered; may be nil
 
+	BriefObject  bool  // insertions ask only for the fields of an object that Transfer.Verify needs, and its generation
 	ChunkSize    int64 // maximum size of a request; 0 means no limit
 	StallTimeout time.Duration
 	StallRate    int64

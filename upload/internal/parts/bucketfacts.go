@@ -19,17 +19,18 @@ import (
 type bucketFacts struct {
 	asking chan struct{} // holds a value while a file asks
 
-	known   bool                  // the service was asked
-	stopped bool                  // it was asked until it did not permit a request
-	missing bool                  // the bucket does not exist
-	config  *bucket.Config        // nil if it may not be read
-	listed  bool                  // notices is known
-	notices []bucket.Notification // that the bucket sends
-	asked   bool                  // lacks is known
-	lacks   string                // a permission that temporary objects need and the caller does not have; "" if there is none
-	layout  *bool                 // whether the bucket has folders; nil until it is asked for without config
-	folders map[string]bool       // managed folders that were asked for: whether the caller has all permissions
-	warned  map[string]bool       // warnings that were posted
+	known    bool                  // the service was asked
+	stopped  bool                  // it was asked until it did not permit a request
+	missing  bool                  // the bucket does not exist
+	config   *bucket.Config        // nil if it may not be read
+	listed   bool                  // notices is known
+	notices  []bucket.Notification // that the bucket sends
+	asked    bool                  // lacks is known
+	lacks    string                // a permission that temporary objects need and the caller does not have; "" if there is none
+	unlisted bool                  // the caller may create objects, and not list the parts of multipart uploads
+	layout   *bool                 // whether the bucket has folders; nil until it is asked for without config
+	folders  map[string]bool       // managed folders that were asked for: whether the caller has all permissions
+	warned   map[string]bool       // warnings that were posted
 }
 
 // Buckets has the facts of all buckets, by user project and name.
@@ -93,16 +94,11 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Requester, needAll bool
 	if err != nil || f.missing || f.stopped {
 		return err
 	}
-	var may []string
-	f.asked, err = answered(bucket.OpPermissions, func(ctx context.Context, c *session.Client) (r session.Reply) {
-		may, r = bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, needed...)
-		return r
-	})
+	f.asked, err = answered(bucket.OpPermissions, f.permissions(x))
 	f.stopped = err == nil && needAll && !f.asked
 	if err != nil || f.stopped {
 		return err
 	}
-	f.lacks = lacking(may)
 	if f.config == nil {
 		return nil // reading the notifications needs the same permission
 	}
@@ -111,6 +107,26 @@ func (f *bucketFacts) ask(ctx context.Context, x *engine.Requester, needAll bool
 		return r
 	})
 	return err
+}
+
+// permissions returns the request for the permissions, which sets lacks and unlisted.
+func (f *bucketFacts) permissions(x *engine.Requester) func(context.Context, *session.Client) session.Reply {
+	return func(ctx context.Context, c *session.Client) session.Reply {
+		may, r := bucket.Permissions(ctx, c, x.Spec.Bucket, x.Spec.UserProject, append([]string{bucket.PermissionListParts}, needed...)...)
+		f.lacks = lacking(may)
+		f.unlisted = slices.Contains(may, bucket.PermissionCreate) && !slices.Contains(may, bucket.PermissionListParts)
+		return r
+	}
+}
+
+// unlistable returns the reason why a stream is not sent in parts, or "". Before its parts become the object, they are
+// listed: without the permission, the stream would fail after all was sent. A caller who may not create objects either
+// has both permissions on a folder, or for some names.
+func (f *bucketFacts) unlistable() string {
+	if f.asked && f.unlisted {
+		return "the permission " + bucket.PermissionListParts + " is missing, and the parts could not be checked before they become the object"
+	}
+	return ""
 }
 
 // place returns the folder for the temporary objects of an object, and a permission that the caller does not have in

@@ -38,6 +38,7 @@ type Division struct {
 // saved of it.
 type dividedFile struct {
 	Division
+	from int64 // the bytes of a stream that other multipart uploads have; otherwise 0
 
 	mu    sync.Mutex // held while a stream changes what follows, and by Position and Progress
 	size  int64      // of the object; -1 while it is not known

@@ -85,7 +85,7 @@ func (f *dividedFile) Settle(ctx context.Context) (*session.Object, error) {
 // failed returns err, with which the conversation ended. The service still has the parts.
 func (c *joining) failed(a session.Action, err error) error {
 	if a.Step == session.Fail {
-		a.Err.Offset, a.Err.Open = c.file.size, true // err is a.Err
+		a.Err.Offset, a.Err.Open = c.file.from+c.file.size, true // err is a.Err
 	}
 	return err
 }

@@ -54,7 +54,8 @@ func (m *multipartUpload) send(ctx context.Context, p *filePart, slot *connectio
 	a, err := p.Converse(ctx, s, session.Action{Step: session.Send})
 	switch {
 	case a.Step == session.Fail:
-		_, _, _, a.Err.Offset = m.file.Position()
+		_, _, _, committed := m.file.Position()
+		a.Err.Offset = m.file.from + committed
 		return p.Retry.Failure(a.Err, fmt.Errorf("part %d", p.i+1))
 	case err != nil:
 		return err

@@ -28,6 +28,29 @@ type Planner struct {
 	Size      int64
 	ID        string // of the upload, "" if it is not saved
 	SpoolSize int64  // limit of the spool that has the bytes of a stream; 0 if they are in memory
+	Before    Destination
+}
+
+// Destination is what was found out about the destination before the plan. The zero value is nothing.
+type Destination struct {
+	generation int64
+	is         readable
+}
+
+// AskBefore finds out what the plan of a stream depends on, without starting anything. What it returns is for a
+// Planner.Before, and what it finds out about the bucket is kept. It ignores errors, which the plan will report.
+func (p *Planner) AskBefore(ctx context.Context) Destination {
+	g, is, err := p.destination(ctx)
+	if err != nil {
+		return Destination{}
+	}
+	if is == readIt && p.streamFacts().compose != none {
+		if f, release, err := p.bucketFacts(ctx); err == nil {
+			_ = f.ask(ctx, p.Wire, true)
+			release()
+		}
+	}
+	return Destination{g, is}
 }
 
 // Plan finds out what the plan depends on, and returns it. If it is Multipart, the multipart upload is started.
@@ -128,7 +151,9 @@ func (p *Planner) plan(ctx context.Context, f facts, w ways) (Plan, error) {
 		case planned:
 			return plan, nil
 		case readDestination:
-			seen, f.destination, err = p.destination(ctx)
+			if seen, f.destination = p.Before.generation, p.Before.is; f.destination == unread {
+				seen, f.destination, err = p.destination(ctx)
+			}
 			if f.compose != none && w.first() {
 				f.free = untried
 			}
@@ -211,20 +236,53 @@ func (p *Planner) prepareMultipart(ctx context.Context, chosen *state.Parts) (wh
 	return p.start(ctx, p.Wire, chosen)
 }
 
-// prepareStream starts the multipart upload of a stream to the object.
+// prepareStream starts the multipart upload of a stream to the object, unless its parts could not be listed.
 func (p *Planner) prepareStream(ctx context.Context, chosen *state.Parts) (why string, err error) {
+	if why, err = p.unlistable(ctx); why != "" || err != nil {
+		return why, err
+	}
 	chosen.Size = p.Options.streamBase(cmp.Or(p.SpoolSize, p.Memory.Share()))
 	return p.start(ctx, p.Wire, chosen)
 }
 
 // prepareTemporary starts the multipart upload of a stream to the first temporary object, if temporary objects cost
-// nothing.
+// nothing, and its parts can be listed.
 func (p *Planner) prepareTemporary(ctx context.Context, chosen *state.Parts) (why string, err error) {
-	if why, err := p.prepareComposed(ctx, chosen, true); why != "" || err != nil {
+	if why, err = p.prepareComposed(ctx, chosen, true); why == "" && err == nil {
+		why, err = p.unlistable(ctx)
+	}
+	if why != "" || err != nil {
 		return why, err
 	}
 	chosen.Size = p.Options.streamBase(p.Memory.Share())
 	return p.start(ctx, p.firstTemporary(chosen), chosen)
+}
+
+// unlistable returns the reason why the parts of a stream could not be listed, or "". It asks for the permissions if
+// they are not known.
+func (p *Planner) unlistable(ctx context.Context) (why string, err error) {
+	f, release, err := p.bucketFacts(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if !f.asked {
+		var refused *session.Error
+		refused, err = inquire(ctx, p.Wire, bucket.OpPermissions, f.permissions(p.Wire))
+		f.asked = refused == nil && err == nil
+	}
+	return f.unlistable(), err
+}
+
+// bucketFacts returns the facts of the bucket, which no other upload uses until release is called.
+func (p *Planner) bucketFacts(ctx context.Context) (f *bucketFacts, release func(), err error) {
+	f = p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
+	select {
+	case f.asking <- struct{}{}:
+		return f, func() { <-f.asking }, nil
+	case <-ctx.Done():
+		return nil, nil, engine.NewInterruption(ctx, nil)
+	}
 }
 
 // start starts a multipart upload to the object of x.
@@ -287,13 +345,11 @@ func (p *Planner) prepareFreeCompose(ctx context.Context, chosen *state.Parts) (
 }
 
 func (p *Planner) prepareComposed(ctx context.Context, chosen *state.Parts, free bool) (why string, err error) {
-	f := p.Buckets.of(p.Wire.Spec.Bucket, p.Wire.Spec.UserProject)
-	select {
-	case f.asking <- struct{}{}:
-	case <-ctx.Done():
-		return "", engine.NewInterruption(ctx, nil)
+	f, release, err := p.bucketFacts(ctx)
+	if err != nil {
+		return "", err
 	}
-	defer func() { <-f.asking }()
+	defer release()
 	if err := f.ask(ctx, p.Wire, free); err != nil {
 		return "", err
 	}

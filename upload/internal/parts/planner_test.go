@@ -22,7 +22,10 @@ const aboutBucket = "bucket-get bucket-permissions notification-list"
 
 // writer is what roles/storage.legacyBucketWriter grants of what is asked for: its holder finds out that there is no
 // object, but cannot read or compose one.
-const writer = `{"permissions":["storage.objects.create","storage.objects.delete"]}`
+const writer = `{"permissions":["storage.objects.create","storage.objects.delete","storage.multipartUploads.listParts"]}`
+
+// unlisting is what a custom role grants that has all permissions except the one to list parts.
+const unlisting = `{"permissions":["storage.objects.create","storage.objects.delete","storage.objects.get"]}`
 
 // refusals replace the replies to each request of a kind.
 type refusals []struct {
@@ -211,13 +214,19 @@ func TestPlanStream(t *testing.T) {
 		{name: "a number", options: two, want: Compose, requests: composed},
 		{name: "auto", options: auto, want: Compose, requests: composed},
 		{name: "a precondition", options: auto, spec: session.Spec{IfGenerationMatch: new(int64)}, want: Compose, requests: aboutBucket + " parts-start"},
-		{name: "a size that fits", options: auto, size: 1 << 30, want: Multipart, requests: "get!404 parts-start"},
+		{name: "a size that fits", options: auto, size: 1 << 30, want: Multipart, requests: "get!404 bucket-permissions parts-start"},
 		{name: "a size that does not", options: two, size: 5 << 40, want: Compose, requests: composed},
 		{name: "retention, a number", options: two, bucket: fakegcs.Bucket{Retention: time.Minute}, want: Multipart, why: "the bucket has a retention policy", requests: composed},
 		{name: "retention, auto", options: auto, bucket: fakegcs.Bucket{Retention: time.Minute}, why: "the bucket has a retention policy", requests: "get!404 " + aboutBucket},
 		{name: "retention, a size that does not fit", options: two, size: 5 << 40, bucket: fakegcs.Bucket{Retention: time.Minute}, why: "it has 5497558138880 bytes", requests: "get!404 " + aboutBucket},
 		{name: "a class that costs", options: two, bucket: fakegcs.Bucket{StorageClass: "COLDLINE"}, want: Multipart, why: "temporary objects of the storage class COLDLINE", requests: composed},
-		{name: "only one upload, a number", only: true, options: two, want: Multipart, why: "several multipart uploads", requests: "get!404 parts-start"},
+		{name: "no list, auto", options: auto, refused: refusals{{faults.OpBucketPermissions, json(unlisting)}}, why: "the permission storage.multipartUploads.listParts is missing", requests: "get!404 " + aboutBucket},
+		{name: "no list, a number", options: two, refused: refusals{{faults.OpBucketPermissions, json(unlisting)}}, why: "the permission storage.multipartUploads.listParts is missing", requests: "get!404 " + aboutBucket},
+		{name: "no list, only one upload", only: true, options: two, refused: refusals{{faults.OpBucketPermissions, json(unlisting)}}, why: "several multipart uploads would have to be composed; the permission storage.multipartUploads.listParts is missing", requests: "get!404 bucket-permissions"},
+		{name: "no list, settings unreadable", options: two, refused: refusals{{faults.OpBucketGet, status(403)}, {faults.OpBucketPermissions, json(unlisting)}}, why: "the settings of the bucket cannot be read (storage.buckets.get); the permission storage.multipartUploads.listParts is missing", requests: "get!404 bucket-get!403 bucket-permissions"},
+		{name: "only one upload, a number", only: true, options: two, want: Multipart, why: "several multipart uploads", requests: "get!404 bucket-permissions parts-start"},
+		{name: "only one upload, no permissions", only: true, options: two, refused: refusals{{faults.OpBucketPermissions, status(400)}}, want: Multipart, why: "several multipart uploads", requests: "get!404 bucket-permissions!400 parts-start"},
+		{name: "only one upload, on a folder", only: true, options: two, refused: refusals{{faults.OpBucketPermissions, json(`{}`)}}, want: Multipart, why: "several multipart uploads", requests: "get!404 bucket-permissions parts-start"},
 		{name: "only one upload, auto", only: true, options: auto, why: "several multipart uploads"},
 		{name: "an MD5", options: two, spec: session.Spec{MD5: make([]byte, 16)}, why: "an object of a multipart upload has no MD5; a composed object has no MD5"},
 		{name: "a hold", options: two, spec: session.Spec{TemporaryHold: true}, want: Compose, requests: composed},
@@ -225,7 +234,7 @@ func TestPlanStream(t *testing.T) {
 		{name: "no reads, auto", options: auto, refused: refusals{{faults.OpBucketPermissions, json(writer)}}, why: "the permission storage.objects.get is missing", requests: "get!404 " + aboutBucket},
 		{name: "no reads, a number", options: two, refused: refusals{{faults.OpBucketPermissions, json(writer)}}, want: Multipart, why: "the permission storage.objects.get is missing", requests: composed},
 		{name: "settings unreadable, auto", options: auto, refused: refusals{{faults.OpBucketGet, status(403)}}, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403"},
-		{name: "settings unreadable, a number", options: two, refused: refusals{{faults.OpBucketGet, status(403)}}, want: Multipart, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403 parts-start"},
+		{name: "settings unreadable, a number", options: two, refused: refusals{{faults.OpBucketGet, status(403)}}, want: Multipart, why: "the settings of the bucket cannot be read", requests: "get!404 bucket-get!403 bucket-permissions parts-start"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

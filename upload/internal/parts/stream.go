@@ -33,9 +33,9 @@ type Stream struct {
 	Used       *connections.Usage // nil if no part was sent
 	Unverified error              // as in [Upload]
 
-	mu   sync.Mutex   // held while last changes, and by Position and Progress
-	last *streamPiece // gets the parts
-	sums sums         // of the multipart uploads before
+	mu   sync.Mutex // held while last changes, and by Position and Progress
+	last *Upload    // the multipart upload that gets the parts
+	sums sums       // of the multipart uploads before
 }
 
 // section is a part of a stream that was read.
@@ -48,12 +48,6 @@ type section struct {
 type sums struct {
 	parts, retries int
 	waited         time.Duration
-}
-
-// streamPiece is a multipart upload that gets parts of a stream, from the offset from.
-type streamPiece struct {
-	*Upload
-	from int64
 }
 
 // StreamWindow reports whether a stream can be sent in parts if its first window has n bytes.
@@ -74,7 +68,7 @@ func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream 
 		return streamPart(base, offset, budget), streamPart(0, offset, budget)
 	}
 	if chosen.Prefix == "" {
-		s.last = &streamPiece{Upload: &Upload{dividedFile: f, joiner: &multipartUpload{file: f}}}
+		s.last = &Upload{dividedFile: f, joiner: &multipartUpload{file: f}}
 	} else {
 		// The size of the parts has a limit here, because there can be more multipart uploads.
 		sizes = func(offset int64) (want, must int64) {
@@ -89,13 +83,12 @@ func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream 
 }
 
 // piece returns the multipart upload to the next temporary object.
-func (s *Stream) piece(uri session.URI) *streamPiece {
-	from := int64(0)
-	if s.last != nil {
-		from = s.last.from + s.last.size
-	}
+func (s *Stream) piece(uri session.URI) *Upload {
 	f := s.whole.multipartTo(len(s.whole.parts), uri)
-	return &streamPiece{&Upload{dividedFile: f, joiner: &multipartUpload{file: f, temporary: true}}, from}
+	if s.last != nil {
+		f.from = s.last.from + s.last.size
+	}
+	return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, temporary: true}}
 }
 
 // Send sends the stream, makes the object, and compares it with the stream.
@@ -106,7 +99,7 @@ func (s *Stream) Send(ctx context.Context) (*session.Object, error) {
 	}
 	made := s.whole
 	if made == nil {
-		made = s.last.Upload
+		made = s.last
 	}
 	object, err = made.verified(ctx, object, err)
 	s.Unverified = made.Unverified
@@ -187,7 +180,7 @@ func (s *Stream) complete(ctx context.Context) error {
 	defer s.mu.Unlock()
 	f.parts = append(f.parts, part)
 	s.sums = sums{s.sums.parts + len(p.parts), s.sums.retries + retries, s.sums.waited + waited}
-	s.last = &streamPiece{&Upload{dividedFile: &dividedFile{Division: Division{Journal: &saved.Journal{}}}}, p.from + p.size} // no parts
+	s.last = &Upload{dividedFile: &dividedFile{Division: Division{Journal: &saved.Journal{}}, from: p.from + p.size}} // no parts
 	return nil
 }
 
@@ -250,7 +243,7 @@ func (s *Stream) upload() *Upload {
 	if s.whole != nil {
 		return s.whole
 	}
-	return s.last.Upload
+	return s.last
 }
 
 // Position returns the sums over all parts.

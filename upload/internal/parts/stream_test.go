@@ -39,7 +39,7 @@ func (w *world) streamIn(way Way, r io.Reader) (s *Stream, close func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	content.HoldFirst()
+	content.Hold(0, 0)
 	if n, whole, err := content.First(w.Context()); whole || err != nil || !StreamWindow(n, d.Memory.Share()) {
 		w.Fatalf("%d bytes, %v, %v", n, whole, err)
 	}
@@ -359,7 +359,7 @@ func TestStreamParts(t *testing.T) {
 // TestStreamTooLong checks the error of a stream that has more bytes than its parts hold.
 func TestStreamTooLong(t *testing.T) {
 	t.Parallel()
-	s := &Stream{most: multipart.MaxParts, last: &streamPiece{Upload: &Upload{dividedFile: &dividedFile{}}}}
+	s := &Stream{most: multipart.MaxParts, last: &Upload{dividedFile: &dividedFile{}}}
 	if err := s.tooLong(multipart.MaxParts-1, chunk.Range{To: 1}); err != nil {
 		t.Error(err)
 	}

@@ -79,9 +79,10 @@ func (s *Stream) Offsets() *Offsets {
 	return &Offsets{size: s.zipped.read, marks: []offsetMark{{made: s.zipped.made, read: s.zipped.read}}}
 }
 
-// HoldFirst makes the stream read nothing after its first window until Continue or Divide is called. It must be
-// called before all other methods.
-func (s *Stream) HoldFirst() { s.stream.HoldFirst() }
+// Hold is [stream.Stream.Hold]. It must be called before all other methods.
+func (s *Stream) Hold(ahead, notice int64) (noticed <-chan struct{}) {
+	return s.stream.Hold(ahead, notice)
+}
 
 // First waits for the first window, and returns its size. whole reports whether the stream ends within it.
 func (s *Stream) First(ctx context.Context) (size int64, whole bool, err error) {
@@ -91,7 +92,10 @@ func (s *Stream) First(ctx context.Context) (size int64, whole bool, err error) 
 	return s.cur.To, s.cur.Last, nil
 }
 
-// Continue makes the stream continue after HoldFirst.
+// Ahead waits for the window that is read ahead, see [stream.Stream.Ahead].
+func (s *Stream) Ahead(ctx context.Context) (last bool, err error) { return s.stream.Ahead(ctx) }
+
+// Continue makes the stream continue after Hold.
 func (s *Stream) Continue() { s.stream.Continue() }
 
 // Divide makes parts of the stream, of which First has returned the first window. The parts have at least least bytes,

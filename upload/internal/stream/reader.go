@@ -18,7 +18,8 @@ type streamReader struct {
 	r      io.Reader
 	memory *Memory
 	limit  int64          // of a window
-	after  chan *division // see Stream.HoldFirst
+	after  chan *division // see Stream.Hold
+	early  *early         // reads the part after the first one; nil if it is not read ahead
 
 	off   int64   // start of the next part
 	crc   uint32  // of the stream up to the byte in held
@@ -62,19 +63,78 @@ func (f *streamReader) run() {
 	}
 }
 
-// follow waits until it is known what follows the first part. It reports whether that is another part. If the stream
-// is divided, follow reads the sections.
+// follow waits until it is known what follows the first part, and reads ahead meanwhile. It reports whether another part
+// follows. If the stream is divided, follow reads the sections.
 func (f *streamReader) follow() bool {
+	next, ok := f.readAhead()
+	if !ok {
+		return false
+	}
 	select {
 	case d := <-f.after:
 		f.after = nil
-		if d == nil {
-			return true
+		if d != nil {
+			f.divide(d, next)
+			return false
 		}
-		f.divide(d)
+		if next.err == nil && next.part.Len() == 0 {
+			return true // nothing was read ahead
+		}
+		f.filled <- next
+		f.off = next.part.To
+		return next.err == nil && !next.part.Last
 	case <-f.stop:
+		f.memory.put(next.part.pieces)
+		return false
 	}
-	return false
+}
+
+// early is how the part after the first one is read, see [Stream.Hold].
+type early struct {
+	limit, notice int64
+	noticed       chan struct{} // closed when the part has notice bytes
+	enough        chan struct{} // closed when the part may end
+	done          chan filled   // gets the part without its memory
+}
+
+// ends reports whether a part of size bytes may end, although there is memory for more. e may be nil.
+func (e *early) ends(size int64) bool {
+	if e == nil {
+		return false
+	}
+	if size >= e.notice && e.noticed != nil {
+		close(e.noticed)
+		e.noticed = nil
+	}
+	select {
+	case <-e.enough:
+		return size > 0
+	default:
+		return false
+	}
+}
+
+// readAhead reads the part after the first one. ok is false if the stream is closed.
+func (f *streamReader) readAhead() (next filled, ok bool) {
+	e := f.early
+	if e == nil {
+		return filled{}, true
+	}
+	w, open := f.await()
+	if !open {
+		return filled{}, false
+	}
+	usual := f.limit
+	f.limit = e.limit
+	next.part, next.err = f.fill(w)
+	f.limit, f.early = usual, nil
+	f.full = time.Now()
+	if next.err != nil {
+		f.memory.put(next.part.pieces)
+		next.part = Part{}
+	}
+	e.done <- filled{Part{Last: next.part.Last}, next.err}
+	return next, true
 }
 
 // fastReader decides whether a stream has one window instead of two. It has one if
@@ -111,7 +171,7 @@ func (f *streamReader) fill(w window) (Part, error) {
 	w.pieces, w.marks = w.pieces[:0], w.marks[:0]
 	var size int64
 	var err error
-	for err == nil {
+	for err == nil && (f.off == 0 || !f.early.ends(size)) {
 		b := f.memory.take(size, f.limit, w.whole)
 		if b == nil {
 			break

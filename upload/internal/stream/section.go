@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -50,15 +51,39 @@ type account struct {
 	used   int64 // bytes of all its pieces; guarded by memory.mu
 }
 
-// HoldFirst makes the stream read nothing after its first part until Continue or Divide is called. It must be
-// called before Head and Next.
-func (s *Stream) HoldFirst() {
-	s.after = make(chan *division, 1)
+// Hold makes the stream read at most one part after its first one, of ahead bytes, until Continue or Divide is called.
+// noticed is closed when that part has notice bytes. Both are multiples of [chunk.Granularity]. Hold must be called
+// before Head and Next.
+func (s *Stream) Hold(ahead, notice int64) (noticed <-chan struct{}) {
+	s.after, s.enough = make(chan *division, 1), make(chan struct{})
 	s.streamReader.after = s.after
+	if ahead > 0 {
+		e := &early{limit: ahead, notice: notice, noticed: make(chan struct{}), enough: s.enough, done: make(chan filled, 1)}
+		s.streamReader.early, s.ahead, noticed = e, e.done, e.noticed
+	}
+	return noticed
 }
 
-// Continue makes a stream continue after HoldFirst.
-func (s *Stream) Continue() { s.after <- nil }
+// Ahead waits for the part after the first one, which Hold lets the stream read, and reports whether it ends the
+// stream. The error is that of the reader, or of ctx. Only after an error of ctx may Ahead be called again.
+func (s *Stream) Ahead(ctx context.Context) (last bool, err error) {
+	select {
+	case <-s.stop:
+		return false, fmt.Errorf("stream: %w", fs.ErrClosed)
+	case <-ctx.Done():
+		return false, fmt.Errorf("stream: %w", context.Cause(ctx))
+	case f := <-s.ahead:
+		return f.part.Last, f.err
+	}
+}
+
+// Continue makes a stream continue after Hold. A part that is being read ahead ends.
+func (s *Stream) Continue() { s.follow(nil) }
+
+func (s *Stream) follow(d *division) {
+	close(s.enough)
+	s.after <- d
+}
 
 // Divide makes sections of the rest of the stream, which begins with the part that Next has returned. That part
 // must not be the last one, and must have least bytes or more. The goroutine of the stream calls sizes, too. The sizes
@@ -70,12 +95,12 @@ func (s *Stream) Continue() { s.after <- nil }
 // they fit in the budget, whatever their shares are. One section has them even if they do not fit, so that some stream
 // always continues. A section must not have more than the budget.
 //
-// Divide is called after HoldFirst, instead of Continue. The stream then has no more parts for Next.
+// Divide is called after Hold, instead of Continue. The stream then has no more parts for Next.
 func (s *Stream) Divide(least int64, sizes Sizes) {
 	d := &division{least: least, sizes: sizes, sections: make(chan filledSection)}
 	d.memory = account{memory: s.memory, used: int64(len(s.cur.pieces)) * chunk.Granularity}
 	s.divided = d
-	s.after <- d
+	s.follow(d)
 }
 
 // NextSection waits for the next section of a divided stream. After the last one it returns [io.EOF]. Other
@@ -100,21 +125,29 @@ func (s *Stream) NextSection(ctx context.Context) (Section, error) {
 
 // cut returns the first section of the part that was read before the stream was divided.
 func (s *Stream) cut() Section {
-	d, cur := s.divided, s.cur
-	size, _ := d.at(cur.From)
-	if cur.Len()-size < d.least {
-		size = cur.Len()
+	size, _ := s.divided.at(s.cur.From)
+	if s.cur.Len()-size < s.divided.least {
+		size = s.cur.Len()
 	}
-	n := size / chunk.Granularity
-	end := cur.marks[n-1]
-	section := Section{
-		Range: chunk.Range{From: cur.From, To: cur.From + size}, CRC32C: between(cur.begin, end, size),
-		Buffer: &Buffer{memory: s.memory, pieces: cur.pieces[:n:n], size: size, of: &d.memory},
-	}
-	cur.pieces, cur.marks, cur.begin, cur.From = cur.pieces[n:], cur.marks[n:], end, cur.From+size
-	if cur.Len() == 0 {
+	section := s.cur.cut(s.divided, size)
+	if s.cur.Len() == 0 {
 		s.cur = nil
 	}
+	return section
+}
+
+// cut removes the first size bytes of the part, and returns them as a section.
+func (p *Part) cut(d *division, size int64) Section {
+	n := (size + chunk.Granularity - 1) / chunk.Granularity
+	end := p.CRC32C
+	if size < p.Len() {
+		end = p.marks[n-1]
+	}
+	section := Section{
+		Range: chunk.Range{From: p.From, To: p.From + size}, CRC32C: between(p.begin, end, size),
+		Buffer: &Buffer{memory: d.memory.memory, pieces: p.pieces[:n:n], size: size, of: &d.memory},
+	}
+	p.pieces, p.marks, p.begin, p.From = p.pieces[n:], p.marks[min(n, int64(len(p.marks))):], end, p.From+size
 	return section
 }
 
@@ -122,10 +155,32 @@ func (s *Stream) cut() Section {
 // that of all.
 func between(before, whole uint32, n int64) uint32 { return checksum.Combine(before, whole, n) }
 
-// divide reads sections until the stream ends.
-func (f *streamReader) divide(d *division) {
-	for ended := false; !ended; {
-		section, err := f.fillSection(d)
+// divide makes sections of the part that was read ahead, if there is one, and reads further ones until the stream ends.
+func (f *streamReader) divide(d *division, next filled) {
+	rest, ended := &next.part, next.err != nil || next.part.Last
+	f.memory.mu.Lock()
+	d.memory.used += int64(len(rest.pieces)) * chunk.Granularity
+	f.memory.mu.Unlock()
+	for {
+		size, _ := d.at(rest.From)
+		if whole := rest.Len()-size < d.least; whole && !rest.Last || rest.Len() == 0 {
+			break // the rest is the beginning of the next section
+		} else if whole {
+			size = rest.Len()
+		}
+		if section := rest.cut(d, size); !f.hand(d, filledSection{section: section}) {
+			section.Free()
+			d.memory.free(rest)
+			return
+		}
+	}
+	if ended {
+		d.memory.free(rest) // the last piece may have no bytes
+		f.hand(d, filledSection{err: cmp.Or(next.err, io.EOF)})
+	}
+	for !ended {
+		section, err := f.fillSection(d, rest)
+		rest = &Part{}
 		if section.size == 0 || err != nil && err != io.EOF {
 			section.Free()
 			section = Section{}
@@ -141,6 +196,9 @@ func (f *streamReader) divide(d *division) {
 	}
 }
 
+// free frees what a part that was read ahead has not given to sections.
+func (a *account) free(p *Part) { (&Buffer{memory: a.memory, pieces: p.pieces, of: a}).Free() }
+
 // hand gives a section to NextSection. It returns false if the stream is closed.
 func (f *streamReader) hand(d *division, s filledSection) bool {
 	select {
@@ -151,11 +209,15 @@ func (f *streamReader) hand(d *division, s filledSection) bool {
 	}
 }
 
-// fillSection reads the next section. The section may have some bytes even if there is an error.
-func (f *streamReader) fillSection(d *division) (Section, error) {
-	b := &Buffer{memory: f.memory, of: &d.memory}
-	want, must := d.at(f.off)
+// fillSection reads the next section. It begins with the bytes of rest, if there are any. The section may have some bytes
+// even if there is an error.
+func (f *streamReader) fillSection(d *division, rest *Part) (Section, error) {
+	b := &Buffer{memory: f.memory, of: &d.memory, pieces: rest.pieces, size: rest.Len()}
 	before := f.crc
+	if b.size > 0 {
+		f.off, before = rest.From, rest.begin
+	}
+	want, must := d.at(f.off)
 	var err error
 	for b.size < want && err == nil {
 		p := d.memory.take(b, d.least, must, f.stop)

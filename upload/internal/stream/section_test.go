@@ -23,7 +23,7 @@ func divided(t *testing.T, m *stream.Memory, r io.Reader, window int, least, siz
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.HoldFirst()
+	s.Hold(0, 0)
 	if _, whole, err := s.Head(t.Context()); whole || err != nil {
 		t.Fatalf("Head: %v, %v", whole, err)
 	}
@@ -88,7 +88,137 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestContinue checks that a stream that is not divided has the same parts as without HoldFirst.
+// TestAhead checks that a stream that was read ahead has the same bytes in its sections and parts, whether that was waited
+// for or not, and that their memory is returned.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	const window, least = 4 * q, 2 * q
+	for i := range 60 {
+		ahead := q * rnd.Int64N(12)
+		want := content(window + 1 + rnd.Int64N(24*q))
+		if rnd.IntN(4) == 0 {
+			want = want[:chunk.Floor(int64(len(want)))]
+		}
+		if len(want) <= window {
+			continue
+		}
+		m := stream.NewMemory(64 * mib)
+		s, err := m.NewStream(iotest.HalfReader(bytes.NewReader(want)), window)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noticed := s.Hold(ahead, q)
+		next(t, s)
+		last := false
+		if wait := ahead > 0 && rnd.IntN(3) > 0; wait {
+			if last, err = s.Ahead(t.Context()); err != nil || last != (int64(len(want)) <= window+ahead) {
+				t.Fatalf("%d bytes of %d: %v, %v", ahead, len(want), last, err)
+			}
+			if !last {
+				<-noticed
+			}
+		}
+		if last || rnd.IntN(3) == 0 {
+			s.Continue()
+			var got []byte
+			for {
+				part, err := s.Next(t.Context())
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(part.Reader(part.From, part.To))
+				if err != nil || part.CRC32C != crcOf(want[:part.To]) {
+					t.Fatal(part, err)
+				}
+				got = append(got, b...)
+				s.Release()
+			}
+			if !bytes.Equal(got, want) {
+				t.Fatalf("%d: %d bytes, want %d", i, len(got), len(want))
+			}
+		} else {
+			s.Divide(least, func(int64) (want, must int64) { return 3 * q, 0 })
+			at, short := int64(0), false
+			for {
+				section, err := s.NextSection(t.Context())
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(section.Reader())
+				if err != nil || short || section.From != at || !bytes.Equal(got, want[at:section.To]) || section.CRC32C != crcOf(got) {
+					t.Fatalf("%d: section %v after %d, %v", i, section.Range, at, err)
+				}
+				short, at = section.Len() < least, section.To // only the last one may be
+				section.Free()
+			}
+			if at != int64(len(want)) {
+				t.Fatalf("%d: %d bytes, want %d", i, at, len(want))
+			}
+		}
+		s.Close()
+		s.Release()
+		if used, _ := m.Used(); used != 0 {
+			t.Fatalf("%d: %d bytes of memory are not returned", i, used)
+		}
+	}
+}
+
+// TestAheadOfASlowReader checks that a part that is read ahead ends when the stream continues, and that a stream can be
+// closed before that.
+func TestAheadOfASlowReader(t *testing.T) {
+	t.Parallel()
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, in := io.Pipe()
+			m := stream.NewMemory(64 * mib)
+			s, err := m.NewStream(r, 2*q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Hold(20*q, 8*q)
+			go func() {
+				_, _ = in.Write(content(4*q + 1))
+				time.Sleep(time.Hour)
+				_, _ = in.Write(content(3 * q))
+				_ = in.Close()
+			}()
+			next(t, s)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.Ahead(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if closed {
+				_ = r.Close()
+				s.Close()
+				time.Sleep(2 * time.Hour) // until the producer has ended
+			} else {
+				s.Continue()
+				for _, to := range []int64{2 * q, 5 * q, 7 * q, 7*q + 1} { // the second part ends after the piece that was being read
+					part, err := s.Next(t.Context())
+					if err != nil || part.To != to || part.Last != (to > 7*q) {
+						t.Errorf("part %v, %v", part.Range, err)
+					}
+					s.Release()
+				}
+				s.Close()
+			}
+			s.Release()
+			if used, _ := m.Used(); used != 0 {
+				t.Errorf("%d bytes of memory are not returned", used)
+			}
+		})
+	}
+}
+
+// TestContinue checks that a stream that is not divided has the same parts as without Hold.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	want := content(11*q + 5)
@@ -96,14 +226,14 @@ func TestContinue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.HoldFirst()
+	s.Hold(0, 0)
 	s.Continue()
 	drain(t, s, want, 2*q)
 	s.Close()
 }
 
-// TestHoldFirst checks that a stream reads nothing after its first part before it is known what follows.
-func TestHoldFirst(t *testing.T) {
+// TestHold checks that a stream reads nothing after its first part before it is known what follows.
+func TestHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &counted{r: zeros{}}
@@ -111,7 +241,7 @@ func TestHoldFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.HoldFirst()
+		s.Hold(0, 0)
 		next(t, s)
 		synctest.Wait()
 		if r.n != 4*q+1 {
@@ -240,7 +370,7 @@ func TestSectionsGrow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.HoldFirst()
+			s.Hold(0, 0)
 			next(t, s)
 			s.Divide(least, func(offset int64) (int64, int64) { return must, min(offset, must) })
 			go func() {

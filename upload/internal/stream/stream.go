@@ -40,7 +40,9 @@ type Stream struct {
 	cur       *Part          // returned by Next and not released
 	end       error          // returned by Next after the last part
 	continued bool           // next is closed
-	after     chan *division // gets what follows the first part; nil without HoldFirst
+	after     chan *division // gets what follows the first part; nil without Hold
+	enough    chan struct{}  // closed with it: the part that is read ahead may end
+	ahead     chan filled    // the part that was read ahead, without its memory
 	divided   *division      // nil unless the stream is divided
 
 	mu      sync.Mutex
