@@ -195,10 +195,12 @@ func (s *spooled) divide(ctx context.Context) {
 		s.reportUndivided("stream", parts.Reasons{"the disk of its spool is full"}) // a session needs less space
 		return
 	}
-	plan, err := startParts(ctx, s.call, s.result.label.get().id, parts.Destination{}, func(p *state.Parts) { s.journal.Begin(chunk.Identity{}, p) })
+	planning, cancel := s.untilEnded(ctx)
+	defer cancel()
+	plan, err := startParts(planning, s.call, s.result.label.get().id, parts.Destination{}, func(p *state.Parts) { s.journal.Begin(chunk.Identity{}, p) })
 	switch {
 	case err != nil:
-		plan.Why = parts.Reasons{err.Error()}
+		plan.Why = parts.Reasons{cmp.Or(context.Cause(planning), err).Error()}
 	case plan.Parts != nil:
 		s.parts = s.newParts(math.MaxInt64, true)
 		s.warnOfLimit(plan)
@@ -206,6 +208,29 @@ func (s *spooled) divide(ctx context.Context) {
 	}
 	s.journal.BeginStream()
 	s.reportUndivided("stream", plan.Why)
+}
+
+// planWait is how long the end of the input waits until it is known whether the stream is sent in parts.
+const planWait = 2 * time.Second
+
+// errPlanWait is why a stream whose input has ended is not sent in parts.
+var errPlanWait = errors.New("its input has ended, and the service does not answer")
+
+// untilEnded returns a context that also ends soon after the input: its end must be recorded even if the service is
+// away, because a process that is killed before would lose the stream.
+func (s *spooled) untilEnded(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.window, func() {
+		select {
+		case <-time.After(planWait):
+			cancel(errPlanWait)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // newParts returns the upload in the parts of the journal. size is that of the stream, or more.

@@ -498,6 +498,48 @@ func TestSpoolInPartsOutlastsAnOutage(t *testing.T) {
 	})
 }
 
+// TestSpoolInPartsEndsInAnOutage checks that the end of the input is recorded while the service is away, although it is
+// not known yet whether the stream is sent in parts.
+func TestSpoolInPartsEndsInAnOutage(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(partedLarge)
+	for _, do := range []faults.Action{{Effect: faults.EffectStatus, Status: 503}, {Effect: faults.EffectStall}} {
+		inBubble(t, nil, func(w *world) {
+			w.down(do)
+			ctx, interrupt := context.WithCancel(w.t.Context())
+			ended := make(chan called, 1)
+			go func() {
+				res, err := w.uploader(w.spoolPartsIn(48*mib)).Reader(ctx, steady(content), spec)
+				ended <- called{res, err}
+			}()
+			time.Sleep(10 * time.Second)
+			if saved, err := firstOf(w.uploader().Saved(w.t.Context())); err != nil || saved.Incomplete {
+				t.Errorf("the end of the input is not recorded: %+v, %v", saved, err)
+			}
+			interrupt()
+			got := <-ended
+			w.srv.ClearFaults()
+			if _, err := w.uploader().Resume(w.t.Context(), got.res.ID); err != nil {
+				t.Errorf("Resume: %v\n%s", err, w.trace())
+			}
+			w.wantOnlyObject(content)
+			w.wantNoSpool()
+		})
+		// A service without an answer to the start of a multipart upload has sessions.
+		inBubble(t, nil, func(w *world) {
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsStart}, Times: -1, Do: do})
+			began := time.Now()
+			res, err := w.uploader(w.spoolPartsIn(48*mib)).Reader(w.t.Context(), steady(content), spec)
+			if err != nil || res.Parts != nil || time.Since(began) > 10*time.Second {
+				t.Errorf("%v after %v, %+v\n%s", err, time.Since(began), res, w.trace())
+			}
+			w.wantOnlyObject(content)
+			w.wantNoSpool()
+		})
+	}
+}
+
 // TestSpoolInPartsUnsaved checks that bytes stay on disk after the end of the input while the store does not have their
 // parts, so that another process can compare them.
 func TestSpoolInPartsUnsaved(t *testing.T) {
