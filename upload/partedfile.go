@@ -118,7 +118,7 @@ func (f *partedFile) send(ctx context.Context) error {
 	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again
 	switch ending(e) {
 	case remove:
-		return f.removeStored(ctx, err)
+		return f.removeStored(ctx, err, func() error { return nil })
 	case removeOrphaned:
 		f.disown(ctx)
 	case keep:
@@ -127,23 +127,24 @@ func (f *partedFile) send(ctx context.Context) error {
 	return err
 }
 
-// removeStored removes what the service stores for an upload that ended with err, and then its saved upload. If something
-// cannot be removed, the saved upload stays, so that Prune or the next call tries again.
-func (f *partedFile) removeStored(ctx context.Context, err error) error {
+// removeStored removes what the service stores for an upload that ended with err, then its files with discard, and then
+// its saved upload. If something cannot be removed, the saved upload stays, so that Prune or the next call tries again.
+func (f *partedFile) removeStored(ctx context.Context, err error, discard func() error) error {
 	clean := f.parts.Finish
 	if err != nil {
 		clean = f.parts.Abandon
 	}
 	left := clean(ctx)
 	f.leave(left)
+	failed := discard()
 	switch {
 	case !f.journal.Saved():
 	case left != nil:
 		f.journal.Keep()
-	default:
-		return f.discarded(err, f.journal.Discard())
+	case failed == nil:
+		failed = f.journal.Discard()
 	}
-	return err
+	return f.discarded(err, failed)
 }
 
 // disown abandons an upload whose saved upload was deleted by another process while this one had

@@ -370,15 +370,14 @@ func asIncomplete(err error) error {
 
 // remove removes the files and the saved upload, after an upload that ended with err. A crash in between
 // leaves a saved upload without files, which Prune removes if the object was made, or with
-// [PruneOptions.MissingSource].
+// [PruneOptions.MissingSource]. Parts never expire: the service drops them first, and a crash leaves a saved upload that
+// is to be removed.
 func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
+	if s.parts != nil {
+		return s.parts.removeStored(ctx, err, s.spool.Discard)
+	}
 	left := s.spool.Discard()
-	switch {
-	case s.parts != nil && left == nil:
-		return s.parts.removeStored(ctx, err)
-	case s.parts != nil && err != nil:
-		s.leave(s.parts.remove(ctx))
-	case left == nil: // otherwise Prune or Cancel removes both
+	if left == nil { // otherwise Prune or Cancel removes both
 		left = s.journal.Discard()
 	}
 	if err != nil {

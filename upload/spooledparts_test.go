@@ -295,6 +295,50 @@ func TestSpoolInPartsFails(t *testing.T) {
 	}
 }
 
+// watched is a store that calls over when it has saved an upload that is to be removed.
+type watched struct {
+	state.Store
+	over func()
+}
+
+func (s *watched) Save(ctx context.Context, t *state.Upload) error {
+	err := s.Store.Save(ctx, t)
+	if err == nil && t.Parts != nil && t.Parts.Over {
+		s.over()
+	}
+	return err
+}
+
+// TestSpoolInPartsRemovedByTheNext takes a copy of what a process leaves that is killed while it removes a stream. The
+// saved upload is one to be removed before the first file is gone, so that the next stream in parts removes all.
+func TestSpoolInPartsRemovedByTheNext(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		content := data(partedLarge)
+		var next *world
+		store := &watched{w.store, func() {
+			if _, size := w.spooled(); size < mib {
+				t.Errorf("%d bytes are in the spool", size)
+			}
+			next = w.snapshot()
+		}}
+		r := io.MultiReader(steady(content), iotest.ErrReader(errors.New("broken")))
+		if _, err := w.uploader(w.spoolParts(), func(o *upload.Options) { o.Store = store }).Reader(w.t.Context(), r, spec); err == nil || next == nil {
+			t.Fatal(err)
+		}
+		w.wantNothing()
+		next.moveSpool()
+		other := spec
+		other.Object = "other"
+		if _, err := next.uploader(next.spoolParts()).Reader(w.t.Context(), steady(content), other); err != nil {
+			t.Error(err)
+		}
+		w.wantNoObject("obj")
+		next.wantNothing()
+	})
+}
+
 // kill makes the requests of w wait from the one with a number on, before or after the service has answered it. It
 // returns a channel that is closed then, and a function that ends the process: nothing that it does reaches the
 // service.
