@@ -647,6 +647,39 @@ func TestSpoolInPartsLost(t *testing.T) {
 	}
 }
 
+// TestSpoolInPartsLostDuringASave checks that no byte is removed from the disk because of a part of a multipart upload
+// that was lost meanwhile. A slow save has that part, and ends when all bytes must be sent again.
+func TestSpoolInPartsLostDuringASave(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		content := data(partedLarge)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut, Nth: 4}, Do: faults.Action{Effect: faults.EffectDelay, For: 3 * time.Second}})
+		store := &slow{Store: w.store}
+		with := []func(*upload.Options){w.spoolPartsIn(48 * mib), func(o *upload.Options) { o.Store = store }}
+		// The first three parts are held back until the end of the input is recorded.
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: 3, Do: faults.Action{Effect: faults.EffectDelay, For: time.Second}})
+		time.AfterFunc(500*time.Millisecond, func() { store.late.Store(int64(10 * time.Second)) })
+		time.AfterFunc(2*time.Second, w.abortAll)
+		if res, err := w.uploader(with...).Reader(w.t.Context(), steady(content), spec); err != nil || w.saw(upload.Restarted) != 1 {
+			t.Errorf("%v, %+v\n%s", err, res, w.trace())
+		}
+		w.wantObject("obj", content)
+		w.wantNothing()
+	})
+}
+
+// slow is a store whose saves take a while.
+type slow struct {
+	state.Store
+	late atomic.Int64
+}
+
+func (s *slow) Save(ctx context.Context, t *state.Upload) error {
+	time.Sleep(time.Duration(s.late.Load()))
+	return s.Store.Save(ctx, t)
+}
+
 // TestSpoolInPartsDamaged checks that a byte that changes on disk is not published.
 func TestSpoolInPartsDamaged(t *testing.T) {
 	t.Parallel()

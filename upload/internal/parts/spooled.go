@@ -20,6 +20,7 @@ type growth struct {
 	mu    sync.Mutex // held while parts are added
 	ends  []int64    // the offset at which each part ends
 	whole bool       // the parts are those of all of the stream
+	keep  bool       // nothing is removed from the disk, because all of it is sent again
 }
 
 // tooLong is the error of a stream that has more bytes than n parts hold.
@@ -163,11 +164,31 @@ func (f *dividedFile) releaseSaved(saved *state.Parts) {
 		}
 		to += saved.List[i].Size
 	}
-	f.Spool.Release(to)
+	f.growth.mu.Lock()
+	defer f.growth.mu.Unlock()
+	if !f.growth.keep {
+		f.Spool.Release(to)
+	}
 }
 
-// replayable reports whether all bytes can be sent again.
-func (f *dividedFile) replayable() bool { return f.Spool == nil || f.Spool.Status().From == 0 }
+// startsOver reports whether all bytes can be sent again. If so, none is removed from the disk until startedOver, because
+// a save in the background may still have parts of the multipart upload that was lost.
+func (f *dividedFile) startsOver() bool {
+	if f.Spool == nil {
+		return true
+	}
+	f.growth.mu.Lock()
+	defer f.growth.mu.Unlock()
+	f.growth.keep = f.Spool.Status().From == 0
+	return f.growth.keep
+}
+
+// startedOver is called when the saved upload names the multipart upload that has the parts from now on.
+func (f *dividedFile) startedOver() {
+	f.growth.mu.Lock()
+	defer f.growth.mu.Unlock()
+	f.growth.keep = false
+}
 
 // undamaged compares the parts of a stream with what was read.
 func (f *dividedFile) undamaged() error {
