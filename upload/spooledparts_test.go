@@ -532,6 +532,9 @@ func TestSpoolInPartsOutlastsAnOutage(t *testing.T) {
 			if saved, err := firstOf(w.uploader().Saved(w.t.Context())); err != nil || !saved.Incomplete {
 				t.Errorf("the end was recorded before the parts were saved: %+v, %v", saved, err)
 			}
+			if _, size := w.spooled(); size > 6*mib { // the last part is sent after the end
+				t.Errorf("%d bytes are in the spool, which the service has", size)
+			}
 			store.dead.Store(false)
 		})
 		if _, err := end(); err != nil {
@@ -659,7 +662,7 @@ func TestSpoolInPartsLostDuringASave(t *testing.T) {
 		with := []func(*upload.Options){w.spoolPartsIn(48 * mib), func(o *upload.Options) { o.Store = store }}
 		// The first three parts are held back until the end of the input is recorded.
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: 3, Do: faults.Action{Effect: faults.EffectDelay, For: time.Second}})
-		time.AfterFunc(500*time.Millisecond, func() { store.late.Store(int64(10 * time.Second)) })
+		time.AfterFunc(500*time.Millisecond, func() { store.late.Store(int64(5 * time.Second)) })
 		time.AfterFunc(2*time.Second, w.abortAll)
 		if res, err := w.uploader(with...).Reader(w.t.Context(), steady(content), spec); err != nil || w.saw(upload.Restarted) != 1 {
 			t.Errorf("%v, %+v\n%s", err, res, w.trace())

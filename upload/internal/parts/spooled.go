@@ -78,7 +78,14 @@ func (p *Upload) Ended(ctx context.Context, size int64) error {
 	if err := p.divide(size); err != nil {
 		return err
 	}
-	return p.Journal.Persist(ctx)
+	err := p.Journal.Persist(ctx)
+	if err != nil { // no other process can continue, and the store may need the space
+		p.growth.mu.Lock()
+		p.whole = false
+		p.growth.mu.Unlock()
+		p.release()
+	}
+	return err
 }
 
 // divide adds the parts of the rest of a stream of size bytes.
