@@ -275,8 +275,12 @@ func (j *Journal) Persist(ctx context.Context) error {
 	j.mu.Unlock()
 	select {
 	case j.saving <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	default: // a store decides for itself what it does if ctx is done
+		select {
+		case j.saving <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	defer func() { <-j.saving }()
 	j.mu.Lock()
