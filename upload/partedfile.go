@@ -25,7 +25,12 @@ type partedFile struct {
 // newPartedFile returns the file of the call in the parts of its journal. file is nil if no bytes are sent. fresh reports that
 // the upload was just started.
 func newPartedFile(c *call, file *source.File, fresh bool) *partedFile {
-	p := parts.NewUpload(division(c, file), fresh)
+	return newParted(c, division(c, file), fresh)
+}
+
+// newParted is newPartedFile for a division.
+func newParted(c *call, d parts.Division, fresh bool) *partedFile {
+	p := parts.NewUpload(d, fresh)
 	c.showParts(p)
 	return &partedFile{c, p}
 }
@@ -91,8 +96,8 @@ func (c *call) reportUndivided(source string, why parts.Reasons) {
 	c.events.post(Event{Kind: Warning, Cause: "the " + source + " is sent over one connection: " + why.String()})
 }
 
-// send makes the object.
-func (f *partedFile) send(ctx context.Context) error {
+// makeObject makes the object.
+func (f *partedFile) makeObject(ctx context.Context) error {
 	p := f.parts
 	guarded, stop := f.journal.Guard(ctx)
 	defer stop()
@@ -101,14 +106,19 @@ func (f *partedFile) send(ctx context.Context) error {
 		f.reportUnverified(p.Unverified)
 		f.events.committed()
 	}
-	err = endedBy(ctx, err, f.journal)
 	f.reportParts(p, p.Used, object)
+	return endedBy(ctx, err, f.journal)
+}
+
+// send makes the object of a file, and decides what is left.
+func (f *partedFile) send(ctx context.Context) error {
+	err := f.makeObject(ctx)
 	e := f.endOf(ofParts, err)
 	failed, ok := errors.AsType[*session.Error](err)
 	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again
 	switch ending(e) {
 	case remove:
-		return f.removeStored(ctx, err)
+		return f.removeStored(ctx, err, func() error { return nil })
 	case removeOrphaned:
 		f.disown(ctx)
 	case keep:
@@ -117,23 +127,24 @@ func (f *partedFile) send(ctx context.Context) error {
 	return err
 }
 
-// removeStored removes what the service stores for an upload that ended with err, and then its saved upload. If something
-// cannot be removed, the saved upload stays, so that Prune or the next call tries again.
-func (f *partedFile) removeStored(ctx context.Context, err error) error {
+// removeStored removes what the service stores for an upload that ended with err, then its files with discard, and then
+// its saved upload. If something cannot be removed, the saved upload stays, so that Prune or the next call tries again.
+func (f *partedFile) removeStored(ctx context.Context, err error, discard func() error) error {
 	clean := f.parts.Finish
 	if err != nil {
 		clean = f.parts.Abandon
 	}
 	left := clean(ctx)
 	f.leave(left)
+	failed := discard()
 	switch {
 	case !f.journal.Saved():
 	case left != nil:
 		f.journal.Keep()
-	default:
-		return f.discarded(err, f.journal.Discard())
+	case failed == nil:
+		failed = f.journal.Discard()
 	}
-	return err
+	return f.discarded(err, failed)
 }
 
 // disown abandons an upload whose saved upload was deleted by another process while this one had

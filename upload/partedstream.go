@@ -16,6 +16,7 @@ import (
 	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/stream"
 )
 
 // partedStream is a stream that is sent in parts. No other call can resume it. Its saved upload is for the removal of
@@ -81,7 +82,7 @@ func (o *Options) patience() time.Duration {
 	if !o.Parallel.Auto {
 		return firstWindow
 	}
-	return time.Duration(cmp.Or(int64(o.Window), lowLimit)) * time.Second / lowLimit
+	return time.Duration(cmp.Or(int64(o.Window), stream.DefaultWindow)) * time.Second / lowLimit
 }
 
 // holdStream makes a stream read little until it is known whether it is divided: its first window, and with Parts.Auto
@@ -163,19 +164,28 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream, noticed <
 	c.uplink.Permit = nil // a lost lease does no harm: no other process can continue the stream
 	p := parts.NewStream(division(c, nil), plan.Parts, stream)
 	c.showParts(p)
-	if plan.Way == parts.Multipart && len(plan.Why) > 0 {
-		limit := c.u.opts.Parallel.options().StreamLimit(c.u.memory.Share(), c.u.memory.Budget())
-		c.events.post(Event{Kind: Warning, Cause: fmt.Sprintf(
-			"the stream fails if it has more than %d bytes, which its parts hold with this memory: %v", limit, plan.Why)})
-	}
+	c.warnOfLimit(plan)
 	return &partedStream{c, p}, nil
+}
+
+// warnOfLimit warns if the parts of a stream hold less than an object can have.
+func (c *call) warnOfLimit(plan parts.Plan) {
+	if plan.Way != parts.Multipart || len(plan.Why) == 0 {
+		return
+	}
+	c.events.post(Event{Kind: Warning, Cause: fmt.Sprintf(
+		"the stream fails if it has more than %d bytes, which its parts hold: %v", streamPlanner(c, "").StreamLimit(), plan.Why)})
 }
 
 // streamPlanner returns the planner of a stream with an ID.
 func streamPlanner(c *call, id string) *parts.Planner {
-	way := c.u.opts.Parallel.Join
+	way, size := c.u.opts.Parallel.Join, int64(0)
+	if o := c.u.opts.Spool; o != nil {
+		size = o.limit()
+	}
 	return &parts.Planner{
 		Division: division(c, nil), Multipart: way != ByCompose, Compose: way == ByEither, Buckets: c.u.buckets, Size: -1, ID: id,
+		SpoolSize: size,
 	}
 }
 
@@ -186,18 +196,24 @@ func startStream(ctx context.Context, c *call, before parts.Destination) (parts.
 	if _, _, err := c.openJournal(ctx, draft, nil); err != nil {
 		return parts.Plan{Why: unsavable(err)}, nil
 	}
-	planner := streamPlanner(c, draft.ID)
+	plan, err := startParts(ctx, c, draft.ID, before, c.journal.BeginRemoval)
+	if err != nil || plan.Parts == nil {
+		c.closeJournal()
+	}
+	return plan, err
+}
+
+// startParts starts the multipart upload of a stream with an ID, and saves it. begin makes the saved upload.
+func startParts(ctx context.Context, c *call, id string, before parts.Destination, begin func(*state.Parts)) (parts.Plan, error) {
+	planner := streamPlanner(c, id)
 	planner.Before = before
 	plan, err := planner.PlanStream(ctx)
 	if err == nil && plan.Parts != nil {
-		c.journal.BeginRemoval(plan.Parts)
+		begin(plan.Parts)
 		if failed := c.journal.Persist(ctx); failed != nil {
 			planner.AbortStream(ctx, plan.Parts)
 			plan = parts.Plan{Why: unsavable(failed)}
 		}
-	}
-	if err != nil || plan.Parts == nil {
-		c.closeJournal()
 	}
 	return plan, err
 }
@@ -220,7 +236,7 @@ func (c *call) removeEarlierStreams(ctx context.Context) (wait func()) {
 		defer close(done)
 		ids, _ := c.u.opts.Store.List(ctx)
 		for _, id := range ids {
-			if strings.HasPrefix(id, streamID) {
+			if strings.HasPrefix(id, streamID) || strings.HasPrefix(id, spooledID) {
 				c.removeEarlierStream(ctx, id)
 			}
 		}
@@ -243,7 +259,7 @@ func (c *call) removeEarlierStreams(ctx context.Context) (wait func()) {
 // Cancel try again.
 func (c *call) removeEarlierStream(ctx context.Context, id string) {
 	err := inspect(ctx, c.u, id, c.u.newBudget(), func(s *savedCall, lease state.Lease) error {
-		if !ofPartedStream(s.doc) || s.usable() != nil {
+		if !ofPartedStream(s.doc) && !unfinishable(s.doc) || s.usable() != nil {
 			return nil
 		}
 		if left := s.removeParts(ctx); left != nil {
@@ -256,7 +272,7 @@ func (c *call) removeEarlierStream(ctx context.Context, id string) {
 			}
 			c.warn(fmt.Errorf("what an earlier stream left: %w (saved as %s, to be removed)", left, retired))
 		}
-		return saved.Delete(ctx, lease)
+		return withSpool(ctx, s.doc, func() error { return saved.Delete(ctx, lease) })()
 	})
 	if err != nil && !errors.Is(err, state.ErrInUse) && !errors.Is(err, state.ErrNotFound) && ctx.Err() == nil {
 		c.warn(fmt.Errorf("what an earlier stream left: %w", err))

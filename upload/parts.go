@@ -13,15 +13,15 @@ import (
 // parts is sent over one connection, and an event has the reason: [Warning], or [Undivided] with Auto.
 //
 // A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
-// ([Options].Window), there is a Store, and [Options].Spool is nil. Its parts are in memory until the service has
-// them. They use at most its share of [Options].Memory. Each multipart upload makes a temporary object, of up to
-// 0.25 TiB with the default memory, and these are composed. Where ByCompose is not possible, or temporary objects
-// cost more than requests, Auto uses one connection. Without Auto, there is then one multipart upload to the
-// object. A stream that is too long for it fails with [session.ErrInvalid]; a [Warning] at the beginning has the
-// maximum. If the first window takes more than 10 s, or with Auto more than 1 s for 16 MiB, the stream is sent over
-// one connection. With Auto, so is a stream that ends within its first four windows, if the rest of them takes at most
-// 250 ms, because the requests of parts would take longer. For a stream, Auto begins with one connection and does not
-// measure its rate. With [Options].ChunkSize, it sends streams over one connection.
+// ([Options].Window) and there is a Store. For a stream in a [Spool] see there. The parts of another stream are in
+// memory until the service has them. They use at most its share of [Options].Memory. Each multipart upload makes a
+// temporary object, of up to 0.25 TiB with the default memory, and these are composed. Where ByCompose is not
+// possible, or temporary objects cost more than requests, Auto uses one connection. Without Auto, there is then one
+// multipart upload to the object. A stream that is too long for it fails with [session.ErrInvalid]; a [Warning] at
+// the beginning has the maximum. If the first window takes more than 10 s, or with Auto more than 1 s for 16 MiB, the
+// stream is sent over one connection. With Auto, so is a stream that ends within its first four windows, if the rest
+// of them takes at most 250 ms, because the requests of parts would take longer. For a stream, Auto begins with one
+// connection and does not measure its rate. With [Options].ChunkSize, it sends streams over one connection.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all

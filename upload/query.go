@@ -239,10 +239,12 @@ func (p *pruner) decide(ctx context.Context, s *savedCall, lease state.Lease, pr
 	doc := s.doc
 	useless := pruned.State == SessionGone || pruned.State == SessionCanceled
 	switch {
-	case doc.Parts != nil:
-		useless = useless || doc.Parts.Over || pruned.State == SessionFinished
+	case doc.Parts != nil && doc.Parts.Over:
+		useless = true
 	case pruned.State == SessionGone && doc.Spool != nil:
 		useless = !spoolWhole(doc)
+	case doc.Parts != nil:
+		useless = useless || pruned.State == SessionFinished
 	case pruned.State == SessionFinished:
 		if useless, err = s.holds(ctx, pruned.Object); err != nil {
 			return err

@@ -43,7 +43,7 @@ type SavedUpload struct {
 
 	// Incomplete reports that the end of a stream was not recorded in its spool, so that the object
 	// cannot be made. If the upload is in use, its input has not ended yet. Otherwise Prune and
-	// Cancel remove it.
+	// Cancel remove it, and so does the next stream in parts if it was sent in parts and the Store has no leases.
 	Incomplete bool
 
 	// InUse reports that a process, maybe this one, works on the upload. It is false if

@@ -159,7 +159,7 @@ func (s *savedCall) cancelParts(ctx context.Context) error {
 	if err := s.removeParts(ctx); err != nil {
 		return fmt.Errorf("cancel: %w", err)
 	}
-	return s.journal.Discard()
+	return withSpool(ctx, s.doc, s.journal.Discard)()
 }
 
 // resumeRemoval removes what an upload in parts left that has ended. If its object was not

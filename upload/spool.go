@@ -39,6 +39,13 @@ const defaultSpoolLimit = 1 << 30
 // kept after any failure: Resume sends it again, and Prune keeps it. If the files are damaged, the error wraps
 // ErrIncomplete, too.
 //
+// With [Parts], a stream that is longer than its first window is sent in the parts of one multipart upload to the
+// object, unless it has a precondition. Parts are read from the disk, and all that are sent at a time are in the
+// spool, so that fewer connections send large parts. In a spool of 1 GiB or more, they hold 5 TiB. In a smaller one,
+// Auto uses one connection, and otherwise a [Warning] has the maximum. If a process dies before the input has ended,
+// the parts are left at the service until the next stream in parts of a Store without leases, Prune or Cancel removes
+// them: unlike a session, they never expire.
+//
 // A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
 type Spool struct {
 	// Dir is a directory of this machine, which must exist: a directory that is missing may be on a

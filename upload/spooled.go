@@ -1,12 +1,14 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -17,8 +19,11 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/parts"
 	"gcsup/upload/internal/saved"
+	"gcsup/upload/internal/source"
 	"gcsup/upload/internal/spool"
+	"gcsup/upload/internal/stream"
 )
 
 // spooled is a call whose source is in a spool.
@@ -27,8 +32,23 @@ type spooled struct {
 	spool  *spool.Spool
 	source *spool.Source
 	record *saved.StreamRecord
-	kept   chan struct{} // closed when the upload is saved
-	halt   func()        // ends the reading of the input
+	kept   chan struct{}   // closed when the upload is saved, and it is known how it is sent
+	halt   func()          // ends the reading of the input
+	window context.Context // ends with the input
+	ended  func()          // ends window
+
+	run   *engine.Run // the session; nil while there is none
+	parts *partedFile // nil unless the stream is sent in parts
+}
+
+// spooledID is the beginning of the IDs of spooled streams that may be sent in parts, so that the next stream in
+// parts finds what killed processes left.
+const spooledID = "spooled-"
+
+// unfinishable reports whether a saved upload is that of a spooled stream in parts whose object cannot be made.
+// Unlike a session, its parts never expire.
+func unfinishable(doc *state.Upload) bool {
+	return doc.Spool != nil && doc.Parts != nil && (doc.Parts.Over || Describe(doc).Incomplete)
 }
 
 // sendSpooled uploads the bytes of r, and keeps them in a spool until the service has
@@ -46,6 +66,9 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 		return err
 	}
 	id := c.u.hashID(c.spec, "stream", rand.Text()) // no other call sends these bytes
+	if c.u.opts.Parallel != nil {
+		id = spooledID + id
+	}
 	c.identify(id, c.spec)
 	if _, _, err := c.openJournal(ctx, state.Upload{ID: id, SourceIdentity: c.u.source, Spool: &state.Spool{Dir: dir}}, nil); err != nil {
 		return err
@@ -57,13 +80,22 @@ func sendSpooled(ctx context.Context, c *call, r io.Reader) (err error) {
 	}
 	defer sp.Close()
 	s := &spooled{call: c, spool: sp, source: spool.NewSource(sp), record: c.journal.RecordStream(), kept: make(chan struct{})}
+	s.window, s.ended = context.WithCancel(ctx)
+	defer s.ended()
 	head := spool.NewHeadReader(r)
 	s.fill(ctx, head)
 	defer s.halt()
 	if err := s.begin(ctx, head); err != nil {
-		return s.end(ctx, session.URI{}, err)
+		return s.end(ctx, err)
 	}
-	return s.upload(ctx, s.newRun())
+	s.divide(ctx)
+	close(s.kept)
+	if s.parts == nil {
+		s.run = s.newRun()
+	} else {
+		defer s.removeEarlierStreams(ctx)()
+	}
+	return s.upload(ctx)
 }
 
 // fill starts to read the input.
@@ -85,6 +117,7 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 			Ended: func(whole chunk.Checkpoint) error {
 				// A stream with a recorded end can be completed, so that a process which finds
 				// its files must find the upload, too.
+				s.ended()
 				select {
 				case <-s.kept:
 				case <-stop:
@@ -93,7 +126,10 @@ func (s *spooled) fill(ctx context.Context, r *spool.HeadReader) {
 				if err := expect.CheckEnd(ctx, whole.Offset); err != nil {
 					return err
 				}
-				return engine.ExpectCRC32C(spec, whole.CRC32C)
+				if err := engine.ExpectCRC32C(spec, whole.CRC32C); err != nil || s.parts == nil {
+					return err
+				}
+				return s.saveParts(ctx, whole.Offset)
 			},
 			Waits:     func(why string, err error) { s.events.post(Event{Kind: InputWaits, Cause: why, Err: err}) },
 			Continues: func() { s.events.post(Event{Kind: InputContinues}) },
@@ -128,8 +164,97 @@ func (s *spooled) begin(ctx context.Context, head *spool.HeadReader) error {
 	if err := s.journal.Save(ctx); err != nil {
 		return err
 	}
-	close(s.kept)
 	return nil
+}
+
+// divide starts to send the stream in parts, unless it is sent over one connection. A failure is no reason to stop:
+// the session has the retries of an upload whose input lasts.
+func (s *spooled) divide(ctx context.Context) {
+	divisible, why := s.undivided()
+	if limit := s.u.opts.Spool.limit(); divisible && !parts.StreamWindow(limit, limit) {
+		divisible, why = false, parts.Reasons{"its spool is too small for parts"}
+	}
+	if !divisible {
+		s.reportUndivided("stream", why)
+		return
+	}
+	patience := s.u.opts.patience()
+	first, cancel := context.WithTimeout(s.window, patience)
+	defer cancel()
+	size := cmp.Or(int64(s.u.opts.Window), stream.DefaultWindow)
+	now, err := s.spool.Await(first, func(now spool.Status) bool { return now.Read > size || now.Waits != "" })
+	switch {
+	case s.window.Err() != nil: // it is short, or the upload is interrupted
+		return
+	case err != nil && first.Err() != nil:
+		s.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)})
+		return
+	case err != nil: // the session reports it
+		return
+	case now.Full:
+		s.reportUndivided("stream", parts.Reasons{"the disk of its spool is full"}) // a session needs less space
+		return
+	}
+	planning, cancel := s.untilEnded(ctx)
+	defer cancel()
+	plan, err := startParts(planning, s.call, s.result.label.get().id, parts.Destination{}, func(p *state.Parts) { s.journal.Begin(chunk.Identity{}, p) })
+	switch {
+	case err != nil:
+		plan.Why = parts.Reasons{cmp.Or(context.Cause(planning), err).Error()}
+	case plan.Parts != nil:
+		s.parts = s.newParts(math.MaxInt64, true)
+		s.warnOfLimit(plan)
+		return
+	}
+	s.journal.BeginStream()
+	s.reportUndivided("stream", plan.Why)
+}
+
+// planWait is how long the end of the input waits until it is known whether the stream is sent in parts.
+const planWait = 2 * time.Second
+
+// errPlanWait is why a stream whose input has ended is not sent in parts.
+var errPlanWait = errors.New("its input has ended, and the service does not answer")
+
+// untilEnded returns a context that also ends soon after the input: its end must be recorded even if the service is
+// away, because a process that is killed before would lose the stream.
+func (s *spooled) untilEnded(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.window, func() {
+		select {
+		case <-time.After(planWait):
+			cancel(errPlanWait)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// newParts returns the upload in the parts of the journal. size is that of the stream, or more.
+func (s *spooled) newParts(size int64, fresh bool) *partedFile {
+	d := division(s.call, source.FromReaderAt(s.spool, size, s.reread))
+	d.Spool, d.Memory = s.spool, stream.NewMemory(1) // they are read from the disk
+	return newParted(s.call, d, fresh)
+}
+
+// saveParts saves the parts of a stream of size bytes. While the store fails, the end of the input waits.
+func (s *spooled) saveParts(ctx context.Context, size int64) error {
+	for warned := false; ; warned = true {
+		err := s.parts.parts.Ended(ctx, size)
+		if err == nil || ctx.Err() != nil || errors.Is(err, session.ErrInvalid) || errors.Is(err, state.ErrInUse) {
+			return err
+		}
+		if !warned {
+			s.warn(fmt.Errorf("the end of the input is not recorded while the upload cannot be saved: %w", err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(againAfter):
+		}
+	}
 }
 
 // newRun returns the run of a stream without a session.
@@ -143,15 +268,15 @@ const againAfter = 30 * time.Second
 
 // upload makes the object. While the input lasts, it does not stop because retries are
 // exhausted, or because the store does not save the session.
-func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
+func (s *spooled) upload(ctx context.Context) error {
 	for warned := false; ; {
-		err := endedBy(ctx, s.makeInSession(ctx, run), s.journal)
+		err := endedBy(ctx, s.makeObject(ctx), s.journal)
 		passes := errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, saved.ErrUnsaved) && !errors.Is(err, state.ErrInUse)
 		if _, failed := s.spool.Await(ctx, func(spool.Status) bool { return true }); failed != nil || s.spool.Status().End != nil || !passes {
-			if err != nil && s.journal.Saved() && s.spool.Status().End != nil { // otherwise the session is canceled
-				run.AskStored(ctx, grace.Requests)
+			if err != nil && s.run != nil && s.journal.Saved() && s.spool.Status().End != nil { // otherwise the session is canceled
+				s.run.AskStored(ctx, grace.Requests)
 			}
-			return s.end(ctx, run.URI(), err)
+			return s.end(ctx, err)
 		}
 		if !warned {
 			warned = true
@@ -161,16 +286,34 @@ func (s *spooled) upload(ctx context.Context, run *engine.Run) error {
 		_, _ = s.spool.Await(waiting, func(now spool.Status) bool { return now.End != nil })
 		stop()
 		s.requests.Retry.Progressed()
+		if s.parts != nil {
+			s.parts.parts.Again()
+		}
 	}
 }
 
-// end decides what happens to the saved upload and the files of the stream, whose session uri ended with err.
-func (s *spooled) end(ctx context.Context, uri session.URI, err error) error {
+// makeObject makes the object once.
+func (s *spooled) makeObject(ctx context.Context) error {
+	if s.parts != nil {
+		return s.parts.makeObject(ctx)
+	}
+	return s.makeInSession(ctx, s.run)
+}
+
+// end decides what happens to the saved upload and the files of the stream, whose upload ended with err.
+func (s *spooled) end(ctx context.Context, err error) error {
+	var uri session.URI
+	if s.run != nil {
+		uri = s.run.URI()
+	}
 	s.reportFailure(err) // ends a Write, which the halt awaits
 	s.halt()
 	now := s.spool.Status()
 	e := s.endOf(ofSpool, err)
 	e.unended, e.released = now.End == nil, now.From > 0
+	if s.parts != nil { // parts that are lost are sent again
+		e.dead = factOf(e.released && (errors.Is(err, session.ErrSessionLost) || errors.Is(err, session.ErrUnexpectedData)))
+	}
 	if e.dead == yes && e.released && (e.refused || errors.Is(err, session.ErrChecksum)) {
 		// A refusal of all bytes at the end is one answer, and another process may still finish an open session. The
 		// stream is lost without the session.
@@ -187,10 +330,12 @@ func (s *spooled) end(ctx context.Context, uri session.URI, err error) error {
 	case discard, discardAndCancel:
 		return s.remove(ctx, uri, err)
 	}
-	s.record.Ended(s.requests.Pos.Committed.Load())
 	s.journal.Keep()
-	if failed, ok := errors.AsType[*session.Error](err); ok && failed.Open {
-		s.record.Rejected(failed.Offset)
+	if s.parts == nil {
+		s.record.Ended(s.requests.Pos.Committed.Load())
+		if failed, ok := errors.AsType[*session.Error](err); ok && failed.Open {
+			s.record.Rejected(failed.Offset)
+		}
 	}
 	switch what {
 	case keepIncomplete:
@@ -225,8 +370,12 @@ func asIncomplete(err error) error {
 
 // remove removes the files and the saved upload, after an upload that ended with err. A crash in between
 // leaves a saved upload without files, which Prune removes if the object was made, or with
-// [PruneOptions.MissingSource].
+// [PruneOptions.MissingSource]. Parts never expire: the service drops them first, and a crash leaves a saved upload that
+// is to be removed.
 func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
+	if s.parts != nil {
+		return s.parts.removeStored(ctx, err, s.spool.Discard)
+	}
 	left := s.spool.Discard()
 	if left == nil { // otherwise Prune or Cancel removes both
 		left = s.journal.Discard()
@@ -260,11 +409,17 @@ func resumeSpooled(ctx context.Context, c *call, doc *state.Upload) error {
 		s.expect.Size = nil
 	}
 	s.sized(s.source.Total())
-	run, err := s.resumedRun(doc)
-	if err != nil {
+	if doc.Parts != nil {
+		if why := useless(s.u, doc); why != "" {
+			return fmt.Errorf("%w: %s", session.ErrURIMismatch, why)
+		}
+		s.parts = s.newParts(s.source.Total(), false)
+		s.result.update(func(r *Result) { r.Resumed = true })
+		s.events.post(Event{Kind: Resumed})
+	} else if s.run, err = s.resumedRun(doc); err != nil {
 		return err
 	}
-	return s.upload(ctx, run)
+	return s.upload(ctx)
 }
 
 // resumedRun returns the run that continues the session of doc, or begins one.

@@ -141,6 +141,16 @@ of the first one, and looks whether a request that it does not know of has compl
 		opts: farAway(),
 		run:  killedStream,
 	},
+	{
+		name: "38-stream-in-parts-resumed-from-its-spool",
+		about: `A stream in a spool is sent in the parts of one multipart upload to the object. The first process is
+killed in the middle of the second part, after its input has ended. Before the end was recorded, the size of each part
+was saved. The second process has the bytes: it asks which parts the service has, sends the others, and compares the
+CRC32C of all parts with that of the bytes that were read, before it completes the object.`,
+		url:  docMultipart,
+		opts: farAway(),
+		run:  resumedSpool,
+	},
 }
 
 // breaking is a reader that fails after a second.
@@ -204,6 +214,30 @@ func killedStream(s *scribe) {
 	}
 	s.w.wantSaved(0)
 	s.unrecorded(s.w.wantNoUploads)
+}
+
+// resumedSpool kills a process that sends a stream from a spool when the service is stuck in the second part, and
+// resumes the stream.
+func resumedSpool(s *scribe) {
+	s.note("the first process")
+	stuck := faults.Action{Effect: faults.EffectStallBody, Bytes: q + 1000}
+	s.w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Do: stuck})
+	ctx, die := context.WithCancel(s.w.t.Context())
+	p := &process{Store: s.w.store}
+	time.AfterFunc(59*time.Second, func() {
+		p.dead.Store(true)
+		s.dead.Store(true)
+		die()
+	})
+	with := []func(*upload.Options){autoStreams, s.w.spooling(0), func(o *upload.Options) { o.Window = int(partedWindow) }}
+	res, _ := s.uploader(append(with, func(o *upload.Options) { o.Store = p })...).Reader(ctx, steady(data(streamTwoParts)), spec)
+	s.dead.Store(false)
+	s.w.wantSaved(1)
+	s.note("the second process")
+	_, err := s.uploader(with...).Resume(s.w.t.Context(), res.ID)
+	s.end(err, nil)
+	s.unrecorded(func() { s.w.wantOnlyObject(data(streamTwoParts)) })
+	s.w.wantNoSpool()
 }
 
 // farAway returns options for a service that answers after 10 ms.

@@ -37,7 +37,7 @@ var imports = map[string]string{
 	"upload/internal/content":     "chunk",
 	"upload/internal/engine":      "backoff chunk internal/brief internal/bucket internal/checksum internal/decide internal/grace internal/lend internal/multipart internal/ownconn session upload/internal/atrisk upload/internal/content upload/internal/netconn", // no files, saved uploads or parts
 	"upload/internal/netconn":     "internal/congestion",
-	"upload/internal/parts":       "chunk internal/bucket internal/checksum internal/decide internal/grace internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source upload/internal/stream", // no batches
+	"upload/internal/parts":       "chunk internal/bucket internal/checksum internal/decide internal/grace internal/multipart session session/state upload/internal/atrisk upload/internal/connections upload/internal/engine upload/internal/saved upload/internal/source upload/internal/spool upload/internal/stream", // no batches
 	"internal/errkind":            "upload upload/manifest upload/mirror upload/tree",
 	"upload/internal/stream":      "chunk internal/checksum internal/lend",
 	"upload/internal/runsort":     "",

@@ -215,8 +215,8 @@ func equal(got, want io.Reader) error {
 }
 
 // complete checks that the bucket demo has the objects of all files, byte for byte, and nothing else: no other
-// object, and no part of a multipart upload. files has the paths by the names of the objects. It returns the number
-// of multipart uploads without a part: their process was killed before it saved their ID.
+// object, and no part of a multipart upload. files has the paths by the names of the objects. The result is that of
+// wantNoUploads.
 func (s *service) complete(files map[string]string) (empty int) {
 	s.t.Helper()
 	for name := range s.objects("demo") {
@@ -229,6 +229,13 @@ func (s *service) complete(files map[string]string) (empty int) {
 			s.t.Errorf("the object %s does not exist", name)
 		}
 	}
+	return s.wantNoUploads()
+}
+
+// wantNoUploads checks that the bucket demo has no part of a multipart upload. It returns the number of multipart
+// uploads without a part: their process was killed before it saved their ID.
+func (s *service) wantNoUploads() (empty int) {
+	s.t.Helper()
 	var uploads struct {
 		XMLName xml.Name `xml:"ListMultipartUploadsResult"`
 		Upload  []struct {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 )
 
@@ -90,21 +91,25 @@ func TestSpoolKilled(t *testing.T) {
 		s := k.stream(fmt.Sprint("s", n))
 		made[s.name] = s.check(s.disturbed())
 	}
+	unnamed := k.wantNoUploads()
 	for name := range k.objects("demo") {
 		if !made[name] {
 			t.Errorf("the object %s is left", name)
 		}
 	}
-	of := map[string][]fakegcs.Request{}
+	of, parted := map[string][]fakegcs.Request{}, map[string]bool{}
 	for _, r := range k.requests() {
 		of[r.Object] = append(of[r.Object], r)
+		if r.Op == faults.OpPartsPut {
+			parted[r.Object] = true
+		}
 	}
 	for name := range made {
 		if l := account(t, of[name], nil); l.again > 0 || l.twice >= 256<<10 {
 			t.Errorf("%s: %d committed bytes were sent again, and %d bytes of a request received twice", name, l.again, l.twice)
 		}
 	}
-	t.Logf("%v: %d ends recorded and all finished by %d resumes, %d finished at once, %d incomplete, %d of which nothing was kept", k.runs, k.recorded, k.resumes, k.finished, k.incomplete, k.gone)
+	t.Logf("%v: %d ends recorded and all finished by %d resumes, %d finished at once, %d incomplete, %d of which nothing was kept; %d in parts, %d multipart uploads without a part left", k.runs, k.recorded, k.resumes, k.finished, k.incomplete, k.gone, len(parted), unnamed)
 }
 
 // stream is one stream of the test.
@@ -118,6 +123,8 @@ type stream struct {
 	rest   []byte   // of the content, which the test has not written
 	closed bool     // the test closed the input
 	small  bool     // the spool is on a small disk
+	parted bool     // it is sent in parts, unless its input ends before that begins
+	limit  int64    // of the spool
 }
 
 func (k *spooling) stream(name string) *stream {
@@ -126,7 +133,10 @@ func (k *spooling) stream(name string) *stream {
 	if k.random.oneIn(4) {
 		size = k.random.Int64N(600 << 10)
 	}
-	s := &stream{spooling: k, name: name, dir: dir, spool: filepath.Join(dir, "spool"), source: filepath.Join(dir, "source")}
+	s := &stream{spooling: k, name: name, dir: dir, spool: filepath.Join(dir, "spool"), source: filepath.Join(dir, "source"), limit: 4 * mib << k.random.IntN(4)}
+	if s.parted = k.random.oneIn(3); s.parted {
+		size, s.limit = 17*mib+k.random.Int64N(24*mib), 16*mib<<k.random.IntN(2)
+	}
 	s.rest = source(k.t, s.source, size, k.random.Uint64())
 	if err := os.Mkdir(s.spool, 0o700); err != nil {
 		k.t.Fatal(err)
@@ -155,7 +165,11 @@ func (s *stream) disturbed() *child {
 		s.t.Fatal(err)
 	}
 	s.in = out
-	c := s.gcsup(in, "cp", "-", "gs://demo/"+s.name, "--spool", s.spool, "--spool-limit", fmt.Sprint(4*mib<<s.random.IntN(4)), "--max-wait", "100ms", "--retry-for", "300ms")
+	args := []string{"cp", "-", "gs://demo/" + s.name, "--spool", s.spool, "--spool-limit", fmt.Sprint(s.limit), "--max-wait", "100ms", "--retry-for", "300ms"}
+	if s.parted {
+		args = append(args, "--parallel", "4")
+	}
+	c := s.gcsup(in, args...)
 	in.Close()
 	defer out.Close() // not before the end of the process: that would be the end of the input
 	f := spoolFaults[len(spoolFaults)-1]

@@ -16,7 +16,7 @@ import (
 // parts are those of one multipart upload.
 type Parts struct {
 	// Size is the number of bytes of each part except the last: a multiple of
-	// chunk.Granularity.
+	// chunk.Granularity. For a stream in a spool it is that of the first part, and each Part has its own.
 	Size int64 `json:"size"`
 
 	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
@@ -74,6 +74,7 @@ type Part struct {
 	Session
 
 	Generation int64  `json:"generation,omitempty"` // of the temporary object; 0 until it was made
+	Size       int64  `json:"size,omitempty"`       // of the part of a stream in a spool; 0 for a file
 	ETag       string `json:"etag,omitempty"`       // of the part, by multipart; "" until the service has all of it
 	CRC32C     uint32 `json:"crc32c,omitempty"`     // of the part, once it is finished
 }
@@ -81,8 +82,15 @@ type Part struct {
 // Finished reports whether the service has all bytes of the part.
 func (p *Part) Finished() bool { return p.Generation != 0 || p.ETag != "" }
 
-// Range returns the bytes of part i in a file of size bytes.
+// Range returns the bytes of part i in a file of size bytes, or in a stream.
 func (p *Parts) Range(i int, size int64) chunk.Range {
+	if own := p.List[i].Size; own > 0 {
+		var from int64
+		for _, before := range p.List[:i] {
+			from += before.Size
+		}
+		return chunk.Range{From: from, To: from + own}
+	}
 	from := int64(i) * p.Size
 	return chunk.Range{From: from, To: min(from+p.Size, size)}
 }
@@ -104,8 +112,8 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 	return committed, sent
 }
 
-// sound checks the invariants of the parts of a file of size bytes.
-func (p *Parts) sound(size int64) error {
+// sound checks the invariants of the parts of a file of size bytes, or of a stream in a spool.
+func (p *Parts) sound(size int64, spooled bool) error {
 	if p.ofStream() {
 		return p.soundStream()
 	}
@@ -113,13 +121,19 @@ func (p *Parts) sound(size int64) error {
 	if p.Size <= 0 || p.Size%chunk.Granularity != 0 || (p.Prefix == "") != byMultipart || p.Seen < 0 || byMultipart && p.DeleteSources {
 		return errors.New("invalid parts")
 	}
-	if n := (size + p.Size - 1) / p.Size; p.Size > size || int64(len(p.List)) != n {
+	n := (size + p.Size - 1) / p.Size
+	switch {
+	case spooled && !byMultipart:
+		return errors.New("invalid parts of a stream")
+	case !spooled && (p.Size > size || int64(len(p.List)) != n):
 		return errors.New("invalid number of parts")
 	}
 	for i := range p.List {
 		part := &p.List[i]
 		n := p.Range(i, size).Len()
 		switch {
+		case spooled != (part.Size > 0) || part.Size%chunk.Granularity != 0 && i < len(p.List)-1 || part.Size < 0:
+			return errors.New("invalid size of a part")
 		case part.Generation < 0:
 			return errors.New("invalid generation of a part")
 		case part.HighWater > 0 && !part.Finished() && part.URI.IsZero():

@@ -57,7 +57,7 @@ type Upload struct {
 	// of the compressed bytes, and Source is the file.
 	Gzip *GzipState `json:"gzip,omitempty"`
 
-	// Parts is set if the file is sent in parts.
+	// Parts is set if the file, or the stream in the Spool, is sent in parts.
 	Parts *Parts `json:"-"`
 }
 
@@ -232,7 +232,7 @@ func (t *Upload) sound() error {
 	case t.Created.IsZero():
 		return errors.New("incomplete")
 	case t.Spool != nil:
-		if t.SourcePath != "" || t.Parts != nil || t.Gzip != nil || t.MovedTo != "" || t.MovedFrom != "" || t.Spool.Dir == "" || !utf8.ValidString(t.Spool.Dir+t.SourceIdentity) {
+		if t.SourcePath != "" || !t.URI.IsZero() && t.Parts != nil || t.Gzip != nil || t.MovedTo != "" || t.MovedFrom != "" || t.Spool.Dir == "" || !utf8.ValidString(t.Spool.Dir+t.SourceIdentity) {
 			return errors.New("invalid stream")
 		}
 	case (t.SourcePath == "") == (t.SourceIdentity == "") || t.URI.IsZero() != (t.Parts != nil):
@@ -250,7 +250,7 @@ func (t *Upload) sound() error {
 		}
 	}
 	if t.Parts != nil {
-		if err := t.Parts.sound(size); err != nil {
+		if err := t.Parts.sound(size, t.Spool != nil); err != nil {
 			return err
 		}
 	}
@@ -261,7 +261,7 @@ func (t *Upload) sound() error {
 // t. If not, the error wraps [session.ErrURIMismatch]. Call it before the first request with
 // a URI.
 func Adopt(client *session.Client, t *Upload) error {
-	if t.Spool != nil && t.URI.IsZero() {
+	if t.Spool != nil && t.Parts == nil && t.URI.IsZero() {
 		if t.Endpoint != client.Endpoint() {
 			return fmt.Errorf("%w: the stream is for %s, the endpoint is %s", session.ErrURIMismatch, t.Endpoint, client.Endpoint())
 		}

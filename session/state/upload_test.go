@@ -250,9 +250,25 @@ func TestPlantedUploads(t *testing.T) {
 			m["parts"] = parts
 		}
 	}
+	inParts := func(parts map[string]any) func(map[string]any) {
+		return stream(func(m map[string]any) {
+			for _, key := range []string{"committed", "high_water", "checkpoints"} {
+				drop(key)(m)
+			}
+			parts["size"] = 20 * q
+			m["parts"] = parts
+		})
+	}
+	sizes := func(sizes ...int) (list []any) {
+		for _, n := range sizes {
+			list = append(list, map[string]any{"size": n})
+		}
+		return list
+	}
 	made := []any{map[string]any{"generation": 5, "crc32c": 7}}
 	for _, edit := range []func(map[string]any){
 		parted(map[string]any{"upload_uri": "x"}), parted(map[string]any{"upload_uri": "x", "prefix": "p-", "list": made}), parted(map[string]any{"prefix": "p-"}),
+		inParts(map[string]any{"upload_uri": "x"}), inParts(map[string]any{"upload_uri": "x", "over": true, "list": sizes(20*q, 24*q, 1)}),
 		func(map[string]any) {}, stream(func(map[string]any) {}), stream(set("source_identity", "x")), zipped(map[string]any{"source": map[string]any{"offset": 5, "crc32c": 0}}),
 	} {
 		if _, err := state.Decode(encoded(t, edit)); err != nil {
@@ -266,6 +282,11 @@ func TestPlantedUploads(t *testing.T) {
 		"parts without a name":        parted(map[string]any{"upload_uri": "x", "list": made}),
 		"parts that seek an object":   parted(map[string]any{"upload_uri": "x", "seen": 1}),
 		"an object that was not made": parted(map[string]any{"prefix": "p-", "list": []any{map[string]any{"crc32c": 7}}}),
+		"a stream composed of parts":  inParts(map[string]any{"prefix": "p-"}),
+		"a part without a size":       inParts(map[string]any{"upload_uri": "x", "list": sizes(20*q, 0)}),
+		"a part with another size":    inParts(map[string]any{"upload_uri": "x", "list": sizes(20*q+1, 1)}),
+		"a part below 0":              inParts(map[string]any{"upload_uri": "x", "list": sizes(-1)}),
+
 		"no id":                       drop("id"),
 		"an id with a path":           set("id", "../x"),
 		"an id with a dot":            set("id", "x.json"),

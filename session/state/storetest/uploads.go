@@ -98,9 +98,15 @@ func full(t testing.TB) []*state.Upload {
 	stream.SourcePath, stream.SourceIdentity, stream.Source = "", "rows of a table", chunk.Identity{}
 	stream.URI, stream.Committed, stream.HighWater, stream.Checkpoints = session.URI{}, 0, 0, nil
 	stream.Spool = &state.Spool{Dir: "/var/spool/gcsup ü"}
+	streamParts := *stream
+	streamParts.ID = "spooled"
+	streamParts.Parts = &state.Parts{
+		Size: 5 << 20, Upload: sessionURI(), Joining: true,
+		List: []state.Part{{Size: 6 << 20, ETag: `"39a59594290b0f9a30662a56d695b71d"`, CRC32C: 1<<32 - 1}, {Size: 5 << 20}, {Size: 1}},
+	}
 	zero := version("zero", 1)
 	zero.Committed, zero.HighWater = 0, 0
-	return []*state.Upload{everything, bytes, gzip, parts, stream, multipart, version("long", 2), zero}
+	return []*state.Upload{everything, bytes, gzip, parts, stream, &streamParts, multipart, version("long", 2), zero}
 }
 
 // edited returns a saved upload with a changed field in the envelope.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"gcsup/chunk"
 	"gcsup/internal/checksum"
 	"gcsup/internal/decide"
 	"gcsup/session"
@@ -15,6 +16,7 @@ import (
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
+	"gcsup/upload/internal/spool"
 	"gcsup/upload/internal/stream"
 )
 
@@ -23,7 +25,8 @@ type Division struct {
 	Wire    *engine.Requester // of the object
 	Uplink  *engine.Uplink
 	Journal *saved.Journal
-	File    *source.File // nil if no bytes are sent, and for a stream
+	File    *source.File // nil if no bytes are sent, and for a stream in memory
+	Spool   *spool.Spool // nil unless the bytes are those of a stream on disk
 	Expect  engine.Expectation
 	Memory  *stream.Memory
 	Options Options
@@ -40,6 +43,7 @@ type dividedFile struct {
 	mu    sync.Mutex // held while a stream changes what follows, and by Position and Progress
 	size  int64      // of the object; -1 while it is not known
 	parts []*filePart
+	growth
 }
 
 // known returns the size, and the parts that are known so far.
@@ -49,13 +53,12 @@ func (f *dividedFile) known() (size int64, parts []*filePart) {
 	return f.size, f.parts
 }
 
-// part returns part i of the file.
-func (f *dividedFile) part(i int) *filePart {
+// part returns part i of the file, which has the bytes of rng.
+func (f *dividedFile) part(i int, rng chunk.Range) *filePart {
 	spec := f.Wire.Spec
 	if !f.isMultipart() {
 		spec = f.temporary(f.partName(i))
 	}
-	rng := f.common().Range(i, f.size)
 	pos := engine.NewPosition(rng.Len())
 	pos.Handed = min(max(f.Wire.Pos.Handed-rng.From, 0), rng.Len()) // sent before, to measure the rate of one connection
 	p := &filePart{Requester: engine.NewRequester(f.Uplink, i+1, pos).To(spec), i: i, rng: rng}

@@ -14,8 +14,8 @@ type filePart struct {
 	*engine.Requester
 	i       int // from 0
 	rng     chunk.Range
-	content *source.File // nil if no bytes are sent, and for a stream
-	body    *source.Part // of a stream: its bytes, in memory until they are sent; otherwise nil
+	content *source.File // nil if no bytes are sent, and for a stream in memory
+	body    *source.Part // of a stream in memory: its bytes, until they are sent; otherwise nil
 	record  *saved.SessionRecord
 	resumed int64 // bytes that earlier calls had committed
 }
@@ -39,7 +39,7 @@ func (p *filePart) place(n int64) {
 
 // forget resets the part to one that was not sent.
 func (p *filePart) forget() {
-	p.record.Change(func(s *state.Part) { *s = state.Part{} })
+	p.record.Change(func(s *state.Part) { *s = state.Part{Size: s.Size} })
 	p.resumed = 0
 	p.place(0)
 }
@@ -55,7 +55,7 @@ func (p *filePart) stored() int64 {
 // finish records that the service has all of the part. done is its state for the saved upload.
 func (p *filePart) finish(done state.Part) {
 	p.record.Change(func(s *state.Part) {
-		done.Restarts = s.Restarts
+		done.Restarts, done.Size = s.Restarts, s.Size
 		*s = done
 	})
 	p.place(p.rng.Len())

@@ -88,6 +88,9 @@ func (m *multipartUpload) begin(ctx context.Context) (made *session.Object, err 
 		if o, err := m.file.Settle(ctx); o != nil || err != nil {
 			return o, err
 		}
+		if !m.file.startsOver() {
+			return nil, fmt.Errorf("%w: the multipart upload no longer exists", session.ErrSessionLost)
+		}
 		for _, p := range m.file.parts {
 			p.forget()
 		}
@@ -102,8 +105,10 @@ func (m *multipartUpload) begin(ctx context.Context) (made *session.Object, err 
 	m.fresh = false
 	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier saved upload: it does not name this upload
 		AbortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
+		return nil, err
 	}
-	return nil, err
+	m.file.startedOver()
+	return nil, nil
 }
 
 // matches reports whether held has the size and the ETag of the part that was sent.

@@ -144,6 +144,7 @@ func (m *multipartUpload) has(p *filePart, etag string, body *source.Part) {
 	p.Retry.Succeeded()
 	p.Progressed()
 	p.Retry.Budget.Progressed()
+	m.file.release()
 	if m.file.Journal.Old() {
 		m.file.Journal.SaveSoon()
 	}

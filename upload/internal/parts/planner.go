@@ -27,6 +27,7 @@ type Planner struct {
 	Buckets   *Buckets
 	Size      int64
 	ID        string // of the upload, "" if it is not saved
+	SpoolSize int64  // limit of the spool that has the bytes of a stream; 0 if they are in memory
 	Before    Destination
 }
 
@@ -89,18 +90,20 @@ func (p *Planner) streamFacts() (f facts) {
 			f.need, f.suffices = need, suffices
 		}
 	}
-	size, limit := p.Expect.Size, p.Options.StreamLimit(p.Memory.Share(), p.Memory.Budget())
-	fits := size != nil && *size <= limit
+	size, limit := p.Expect.Size, p.StreamLimit()
+	fits := size != nil && *size <= limit || p.SpoolSize > 0 && limit >= MaxObject
 	switch why := multipart.Unsupported(p.Wire.Spec); {
 	case why != "":
 		f.refused = f.refused.and(why)
 	case size != nil && !fits:
-		f.refused = f.refused.and(fmt.Sprintf("it has %d bytes, and its parts would hold %d with this memory", *size, limit))
+		f.refused = f.refused.and(fmt.Sprintf("it has %d bytes, and its parts would hold %d", *size, limit))
 	case fits || !p.Options.Auto:
 		f.multipart = untried
 	}
 	switch why := notComposed(p.Wire.Spec); {
 	case fits && f.multipart == untried: // one multipart upload suffices
+	case p.SpoolSize > 0:
+		f.refused = f.refused.and(fmt.Sprintf("its parts hold %d bytes in a spool of %d", limit, p.SpoolSize))
 	case !p.Compose:
 		f.refused = f.refused.and("several multipart uploads would have to be composed")
 	case why != "":
@@ -109,6 +112,14 @@ func (p *Planner) streamFacts() (f facts) {
 		f.compose = untried
 	}
 	return f
+}
+
+// StreamLimit returns how many bytes the parts of a multipart upload of a stream hold.
+func (p *Planner) StreamLimit() int64 {
+	if p.SpoolSize > 0 {
+		return p.Options.SpoolLimit(p.SpoolSize)
+	}
+	return p.Options.StreamLimit(p.Memory.Share(), p.Memory.Budget())
 }
 
 // ways are the ways to join the parts.
@@ -230,7 +241,7 @@ func (p *Planner) prepareStream(ctx context.Context, chosen *state.Parts) (why s
 	if why, err = p.unlistable(ctx); why != "" || err != nil {
 		return why, err
 	}
-	chosen.Size = p.Options.streamBase(p.Memory.Share())
+	chosen.Size = p.Options.streamBase(cmp.Or(p.SpoolSize, p.Memory.Share()))
 	return p.start(ctx, p.Wire, chosen)
 }
 

@@ -52,6 +52,12 @@ const (
 	// the parts that the service allows hold more. See DESIGN.md.
 	streamGrowth = 1700
 
+	// spooledGrowth is streamGrowth for a stream on disk. 10,000 of its parts hold 5 TiB.
+	spooledGrowth = 500
+
+	// spooledLargest is the largest part of a stream on disk. It is beyond 375 GiB that the parts have this size.
+	spooledLargest = 768 << 20
+
 	// streamConnections is the number of parts for which a stream needs memory: two are sent, and one is read.
 	streamConnections = 3
 )
@@ -111,6 +117,21 @@ func streamPart(base, offset, budget int64) int64 {
 		size = min(size, max(chunk.Floor(budget), base))
 	}
 	return min(size, chunk.Floor(multipart.MaxPart))
+}
+
+// spooledPart returns the size of the part of a stream that begins at offset, in a spool of limit bytes. base is that
+// of the first one. It leaves a quarter of the spool for the next part, and for the segments around it.
+func spooledPart(base, offset, limit int64) int64 {
+	return min(chunk.Ceil(max(base, offset/spooledGrowth)), max(chunk.Floor(min(spooledLargest, limit/4*3)), base))
+}
+
+// SpoolLimit returns how many bytes the parts of a stream hold that is in a spool of limit bytes.
+func (o Options) SpoolLimit(limit int64) (n int64) {
+	base := o.streamBase(limit)
+	for range cmp.Or(o.MaxParts, multipart.MaxParts) {
+		n += spooledPart(base, n, limit)
+	}
+	return n
 }
 
 // overlapping returns the largest part of a stream of which several fit in its share of the memory, so that the next

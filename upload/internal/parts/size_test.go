@@ -78,3 +78,24 @@ func TestStreamPartsOverlap(t *testing.T) {
 		}
 	}
 }
+
+// TestSpooledPartSizes checks that the service accepts the parts of a stream in any spool, that each fits in the
+// spool with the segments around it, and that they hold the largest object in the default spool and in larger ones.
+func TestSpooledPartSizes(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{streamConnections * multipart.MinPart, 64 << 20, 512 << 20, 1 << 30, 100 << 30} {
+		for _, o := range []Options{{Connections: 2, Min: DefaultMin}, {Connections: 256, Min: 1 << 30}, {Connections: connections.Max, Min: AutoMin, Auto: true}} {
+			base, n := o.streamBase(limit), int64(0)
+			for range multipart.MaxParts {
+				size := spooledPart(base, n, limit)
+				if size < multipart.MinPart || size > multipart.MaxPart || size%chunk.Granularity != 0 || size > limit/4*3 {
+					t.Fatalf("%+v: a part of %d bytes at %d in a spool of %d", o, size, n, limit)
+				}
+				n += size
+			}
+			if n != o.SpoolLimit(limit) || limit >= 1<<30 && n < MaxObject {
+				t.Errorf("%+v: 10,000 parts hold %d bytes in a spool of %d", o, n, limit)
+			}
+		}
+	}
+}

@@ -370,8 +370,7 @@ func (s *Stream) tooLong(n int, next chunk.Range) error {
 	case n < s.most:
 		return nil
 	}
-	return fmt.Errorf("%w: the stream has more than the %d bytes that %d parts hold with this memory: "+
-		"give it more memory (--memory), a spool (--spool), or one connection (--parallel off)", session.ErrInvalid, next.From, n)
+	return tooLong(next.From, n, "this memory: give it more memory (--memory), a spool (--spool)")
 }
 
 // Close frees what was read and not sent.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,11 +59,22 @@ var errPartMissing = errors.New("a part is missing")
 var errSibling = errors.New("another part failed")
 
 // NewUpload returns the upload in parts whose state is in the journal of d. fresh reports that it was
-// just started.
+// just started. A stream on disk then gets its parts while it is read, and [Upload.Ended] must be called before its
+// end is recorded.
 func NewUpload(d Division, fresh bool) *Upload {
 	f := &dividedFile{Division: d, size: d.Journal.Size()}
 	for i := range f.common().List {
-		f.parts = append(f.parts, f.part(i))
+		rng := f.common().Range(i, f.size)
+		f.parts, f.ends = append(f.parts, f.part(i, rng)), append(f.ends, rng.To)
+	}
+	switch {
+	case d.Spool != nil && fresh:
+		f.size = -1
+	case len(f.ends) > 0:
+		f.size, f.whole = f.growth.end(), true
+	}
+	if d.Spool != nil {
+		d.Journal.OnSave(f.releaseSaved)
 	}
 	if f.isMultipart() {
 		return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, fresh: fresh}}
@@ -179,27 +189,42 @@ func (p *Upload) pool() *connections.Pool {
 func (p *Upload) sendAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	todo := slices.DeleteFunc(slices.Clone(p.parts), (*filePart).finished)
 	share := p.pool().Join()
 	p.share.Store(share)
 	defer func() { p.Used = new(share.Leave()) }()
-	var mu sync.Mutex
-	// next returns the first part that no worker has, and a place in the queue for slots. It takes
-	// both under one lock, so that the queue has the order of the parts.
-	next := func() (*filePart, chan struct{}) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(todo) == 0 {
-			return nil, nil
-		}
-		part := todo[0]
-		todo = todo[1:]
-		return part, share.Queue()
-	}
-	var workers sync.WaitGroup
 	var once sync.Once
 	var first error
-	for range min(max(p.Options.Connections, 1), len(todo)) {
+	fail := func(err error) {
+		once.Do(func() {
+			first = err
+			cancel(errSibling)
+		})
+	}
+	at, turn := 0, make(chan struct{}, 1)
+	// next returns the first part that no worker has, and a place in the queue for slots. It takes
+	// both in one turn, so that the queue has the order of the parts.
+	next := func() (*filePart, chan struct{}) {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		for {
+			part, err := p.await(ctx, at)
+			if err != nil {
+				fail(err)
+			}
+			if part == nil {
+				return nil, nil
+			}
+			if at++; !part.finished() {
+				return part, share.Queue()
+			}
+		}
+	}
+	n := max(p.Options.Connections, 1)
+	if p.Spool == nil {
+		n = min(n, len(p.parts)-p.Journal.Finished())
+	}
+	var workers sync.WaitGroup
+	for range n {
 		workers.Go(func() {
 			for part, place := next(); part != nil; part, place = next() {
 				slot := share.Await(ctx, place, p.risk(part))
@@ -209,10 +234,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 				err := p.joiner.send(ctx, part, slot)
 				share.Release(slot, part.stored())
 				if err != nil {
-					once.Do(func() {
-						first = err
-						cancel(errSibling)
-					})
+					fail(err)
 					return
 				}
 			}
@@ -244,6 +266,9 @@ func (p *Upload) confirm(ctx context.Context) error {
 		if err := p.File.Unchanged(ctx, whole); err != nil {
 			return engine.SourceFailed(ctx, err)
 		}
+	}
+	if err := p.undamaged(); err != nil {
+		return err
 	}
 	return engine.ExpectCRC32C(p.Wire.Spec, p.crc32c())
 }

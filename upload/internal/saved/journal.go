@@ -27,9 +27,10 @@ import (
 // source. Only one error ends the upload: another process has the lease.
 type Journal struct {
 	store    state.Store
-	lease    state.Lease // nil if the upload is not saved
-	released func()      // called when the lease is released
-	stale    func(error) // see Call
+	lease    state.Lease        // nil if the upload is not saved
+	released func()             // called when the lease is released
+	stale    func(error)        // see Call
+	kept     func(*state.Parts) // see OnSave; may be nil
 
 	ctx        context.Context // for the store; lasts a little longer than the upload's
 	background context.Context // like ctx, for saves for which the upload does not wait
@@ -41,7 +42,7 @@ type Journal struct {
 	draft state.Upload   // the fields of every saved upload of this upload: ID, endpoint, Spec, path
 	whole *SessionRecord // of the session of the file; nil if it has none, or has parts
 
-	saving sync.Mutex // held during a save, so that no older saved upload replaces a newer one
+	saving chan struct{} // has an element during a save, so that no older saved upload replaces a newer one
 
 	mu      sync.Mutex
 	saver   chan struct{} // closed when the goroutine of SaveSoon ends; nil if there is none
@@ -95,7 +96,7 @@ func Open(ctx context.Context, c Call, draft state.Upload) (j *Journal, doc *sta
 		Release(ctx, lease)
 		return nil, nil, nil, err
 	}
-	j = &Journal{store: c.Store, lease: lease, stale: c.Stale, draft: draft, released: c.Running.add(draft.ID, c.Interrupt)}
+	j = &Journal{store: c.Store, lease: lease, stale: c.Stale, draft: draft, saving: make(chan struct{}, 1), released: c.Running.add(draft.ID, c.Interrupt)}
 	longer, stop := Lingering(ctx)
 	j.ctx, j.stop = c.Last(longer), stop
 	j.background = c.Background(j.ctx)
@@ -272,8 +273,16 @@ func (j *Journal) Persist(ctx context.Context) error {
 	j.mu.Lock()
 	wanted := j.version
 	j.mu.Unlock()
-	j.saving.Lock()
-	defer j.saving.Unlock()
+	select {
+	case j.saving <- struct{}{}:
+	default: // a store decides for itself what it does if ctx is done
+		select {
+		case j.saving <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() { <-j.saving }()
 	j.mu.Lock()
 	if j.stored.doc != nil && !j.stored.stale && j.stored.version >= wanted {
 		j.mu.Unlock()
@@ -290,9 +299,16 @@ func (j *Journal) Persist(ctx context.Context) error {
 		j.mu.Lock()
 		j.stored = stored{doc: doc, version: version, wrote: time.Now()}
 		j.mu.Unlock()
+		if j.kept != nil && doc.Parts != nil {
+			j.kept(doc.Parts)
+		}
 	}
 	return err
 }
+
+// OnSave makes the journal call kept with the parts that the store has, after each save. It must be called before the
+// first part is sent.
+func (j *Journal) OnSave(kept func(*state.Parts)) { j.kept = kept }
 
 // unsavable warns that the saved upload could not be saved because of err, and the store has
 // an earlier one.

@@ -263,6 +263,39 @@ func TestJournalSavesOneAtATime(t *testing.T) {
 	}
 }
 
+// TestPersistWaitsNoLongerThanItsContext checks that a save waits for another one only until its context is done. A
+// save that need not wait reaches the store even then.
+func TestPersistWaitsNoLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease := &slowLease{}
+		j := &Journal{lease: lease, saving: make(chan struct{}, 1)}
+		j.Begin(chunk.Identity{Size: q}, &state.Parts{Size: q})
+		change := func() { j.RecordPart(1, nil).Change(func(s *state.Part) { s.Generation++ }) }
+		first := make(chan error, 1)
+		go func() { first <- j.Persist(t.Context()) }()
+		synctest.Wait()
+		change()
+		ended, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second/2, func() { cancel(errFault) })
+		began := time.Now()
+		if err := j.Persist(ended); !errors.Is(err, errFault) || time.Since(began) != time.Second/2 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		for range 20 {
+			change()
+			if err := j.Persist(ended); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := len(lease.saved); n != 21 {
+			t.Errorf("%d saves, want 21", n)
+		}
+	})
+}
+
 // slowLease needs a second for each save.
 type slowLease struct {
 	state.Lease
@@ -280,7 +313,7 @@ func (l *slowLease) Save(_ context.Context, t *state.Upload) error {
 func TestSaveSoonSavesTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &slowLease{}
-		j := &Journal{lease: lease, background: t.Context()}
+		j := &Journal{lease: lease, background: t.Context(), saving: make(chan struct{}, 1)}
 		j.Begin(chunk.Identity{Size: q}, &state.Parts{Size: q})
 		generation := int64(0)
 		changeAndSave := func(times int) {

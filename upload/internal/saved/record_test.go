@@ -259,7 +259,7 @@ func (l *emptyURILease) Save(_ context.Context, t *state.Upload) error {
 func TestSaveWhileASessionStarts(t *testing.T) {
 	uri := newService(t).start()
 	lease := &emptyURILease{}
-	j := &Journal{lease: lease}
+	j := &Journal{lease: lease, saving: make(chan struct{}, 1)}
 	r := j.RecordFile(fileOf(4 * q))
 	r.Started(uri, 0)
 	stop := make(chan struct{})

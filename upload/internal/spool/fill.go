@@ -124,12 +124,12 @@ func (f *filler) room() (int64, error) {
 }
 
 func (f *filler) wait(why string, err error) {
-	f.change(func() { f.waits = why })
+	f.change(func() { f.waits, f.full = why, err != nil })
 	f.in.Waits(why, err)
 }
 
 func (f *filler) continues() {
-	f.change(func() { f.waits = "" })
+	f.change(func() { f.waits, f.full = "", false })
 	f.in.Continues()
 }
 

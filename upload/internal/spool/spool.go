@@ -19,6 +19,9 @@ import (
 // MinLimit is the smallest limit of a spool.
 const MinLimit = 4 << 20
 
+// maxOpen is how many segments are open for reading, because parts are read at a time.
+const maxOpen = 64
+
 // maxSegment bounds the bytes of a segment. It is the unit in which space becomes free.
 const maxSegment = 8 << 20
 
@@ -50,11 +53,11 @@ type Spool struct {
 	end      *chunk.Checkpoint
 	failed   error  // why the input ended early, or why the spool cannot be read
 	waits    string // why the input waits for space; "" if it does not
+	full     bool   // because the disk is full
 	changed  chan struct{}
 
-	reading sync.Mutex // guards from and source
-	from    *segment   // open for reading as source; nil if none is
-	source  file
+	reading sync.RWMutex // held while bytes are read, and exclusively while files are opened and closed
+	open    map[*segment]file
 }
 
 // segment is a file of bytes.
@@ -66,7 +69,7 @@ type segment struct {
 }
 
 func newSpool(d disk, path string, limit int64, release func()) *Spool {
-	return &Spool{disk: d, path: path, limit: limit, piece: segmentSize(limit), close: release, changed: make(chan struct{})}
+	return &Spool{disk: d, path: path, limit: limit, piece: segmentSize(limit), close: release, changed: make(chan struct{}), open: map[*segment]file{}}
 }
 
 // Create makes the spool of a new stream with an ID in dir, which must exist. At most limit bytes are held. The caller
@@ -197,11 +200,14 @@ func (s *Spool) Close() {
 		s.write = nil
 	}
 	s.reading.Lock()
-	s.closeSource()
+	s.closeSegments(nil)
 	s.reading.Unlock()
 	_ = s.disk.Close()
 	s.close()
 }
+
+// Limit returns the greatest number of bytes on disk; 0 for a stream that has ended.
+func (s *Spool) Limit() int64 { return s.limit }
 
 // Path returns the directory of the spool.
 func (s *Spool) Path() string { return s.path }
@@ -212,6 +218,7 @@ type Status struct {
 	Sendable   int64             // the end of those that can be sent before the end is known
 	End        *chunk.Checkpoint // size and CRC32C of the stream; nil while the end is not recorded
 	Waits      string            // why the input waits for space; "" if it does not
+	Full       bool              // it waits because the disk is full, and not because of the limit
 }
 
 // status returns the Status. The caller holds s.mu.
@@ -224,7 +231,7 @@ func (s *Spool) status() Status {
 	if s.more {
 		sendable = chunk.Floor(s.read.Offset)
 	}
-	return Status{From: from, Read: s.read.Offset, Sendable: sendable, End: s.end, Waits: s.waits}
+	return Status{From: from, Read: s.read.Offset, Sendable: sendable, End: s.end, Waits: s.waits, Full: s.full}
 }
 
 // Status returns the Status. It may be called from any goroutine.
@@ -297,17 +304,17 @@ func (s *Spool) find(at int64) (*segment, int64) {
 }
 
 func (s *Spool) readSegment(g *segment, p []byte, off int64) (int, error) {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	if s.from != g {
-		s.closeSource()
-		f, err := s.disk.Open(g.name)
-		if err != nil {
+	s.reading.RLock()
+	f := s.open[g]
+	if f == nil {
+		s.reading.RUnlock()
+		if err := s.openSegment(g); err != nil {
 			return 0, err
 		}
-		s.from, s.source = g, f
+		return s.readSegment(g, p, off)
 	}
-	n, err := s.source.ReadAt(p, off)
+	defer s.reading.RUnlock()
+	n, err := f.ReadAt(p, off)
 	switch {
 	case n == len(p):
 		return n, nil
@@ -317,11 +324,30 @@ func (s *Spool) readSegment(g *segment, p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// closeSource closes the segment that is open for reading. The caller holds s.reading.
-func (s *Spool) closeSource() {
-	if s.source != nil {
-		_ = s.source.Close()
-		s.from, s.source = nil, nil
+// openSegment opens a segment for reading.
+func (s *Spool) openSegment(g *segment) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.open[g] != nil {
+		return nil
+	}
+	if len(s.open) == maxOpen {
+		s.closeSegments(nil)
+	}
+	f, err := s.disk.Open(g.name)
+	if err == nil {
+		s.open[g] = f
+	}
+	return err
+}
+
+// closeSegments closes segments that are open for reading, or all. The caller holds s.reading.
+func (s *Spool) closeSegments(list []*segment) {
+	for g, f := range s.open {
+		if list == nil || slices.Contains(list, g) {
+			_ = f.Close()
+			delete(s.open, g)
+		}
 	}
 }
 
@@ -359,9 +385,7 @@ func (s *Spool) Release(offset int64) {
 		return
 	}
 	s.reading.Lock()
-	if slices.Contains(gone, s.from) {
-		s.closeSource()
-	}
+	s.closeSegments(gone)
 	s.reading.Unlock()
 	for _, g := range gone {
 		_ = s.disk.Remove(g.name) // Remove of the whole spool tries again
@@ -388,7 +412,7 @@ func (s *Spool) Discard() error {
 		s.write = nil
 	}
 	s.reading.Lock()
-	s.closeSource()
+	s.closeSegments(nil)
 	s.reading.Unlock()
 	return removeFiles(s.disk, s.path)
 }

@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	defaultWindow = 16 << 20
+	// DefaultWindow is the maximum size of a window if the caller gives none.
+	DefaultWindow = 16 << 20
+
 	// maxEmptyReads is how often in a row a reader may return 0 bytes and no
 	// error, as in package bufio.
 	maxEmptyReads = 100
@@ -166,7 +168,7 @@ func (m *Memory) ResumeStream(r io.Reader, window int, from chunk.Checkpoint) (*
 		return nil, fmt.Errorf("stream: offset %d is not a multiple of %d (256 KiB)", from.Offset, chunk.Granularity)
 	}
 	if window == 0 {
-		window = defaultWindow
+		window = DefaultWindow
 	}
 	if window < 0 || window%chunk.Granularity != 0 {
 		return nil, fmt.Errorf("stream: a window of %d bytes is not a positive multiple of %d (256 KiB)", window, chunk.Granularity)
