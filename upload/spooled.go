@@ -161,10 +161,7 @@ func (s *spooled) begin(ctx context.Context, head *spool.HeadReader) error {
 	s.detect(func() []byte { return head.Head })
 	s.setSpec(s.spec.Resolved())
 	s.journal.BeginStream()
-	if err := s.journal.Save(ctx); err != nil {
-		return err
-	}
-	return nil
+	return s.journal.Save(ctx)
 }
 
 // divide starts to send the stream in parts, unless it is sent over one connection. A failure is no reason to stop:

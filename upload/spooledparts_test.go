@@ -612,23 +612,28 @@ func TestSpoolInPartsUnsaved(t *testing.T) {
 	})
 }
 
-// TestSpoolInPartsLost checks what follows if another client aborts the multipart upload: it starts over if all bytes
-// are on disk. Otherwise the stream is incomplete.
+// TestSpoolInPartsLost checks what follows if another client aborts the multipart upload, or replaces a part of it: the
+// upload starts over if all bytes are on disk. Otherwise the stream is incomplete.
 func TestSpoolInPartsLost(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for _, released := range []bool{false, true} {
+	for _, test := range []struct {
+		late int // the part that is sent when the other client comes
+		does func(*world)
+		says string // "" if the upload starts over
+	}{
+		{1, (*world).abortAll, ""},
+		{4, (*world).abortAll, "the multipart upload no longer exists"},
+		{4, (*world).replacePart, "the service no longer has part 1, and its bytes were removed from the disk"},
+	} {
 		inBubble(t, nil, func(w *world) {
-			content, late := data(partedLarge), 1
-			if released {
-				late = 4 // the last part
-			}
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut, Nth: late}, Do: faults.Action{Effect: faults.EffectDelay, For: 5 * time.Second}})
+			content := data(partedLarge)
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut, Nth: test.late}, Do: faults.Action{Effect: faults.EffectDelay, For: 5 * time.Second}})
 			in, end := w.stream(w.uploader(w.spoolParts()), spec)
-			time.AfterFunc(2*time.Second, w.abortAll)
+			time.AfterFunc(2*time.Second, func() { test.does(w) })
 			_, _ = in.Write(content)
 			res, err := end()
-			if !released {
+			if test.says == "" {
 				if err != nil || w.saw(upload.Restarted) != 1 {
 					t.Errorf("%v\n%s", err, w.trace())
 				}
@@ -636,17 +641,60 @@ func TestSpoolInPartsLost(t *testing.T) {
 				w.wantNoSpool()
 				return
 			}
-			if !errors.Is(err, upload.ErrIncomplete) || !errors.Is(err, session.ErrSessionLost) || res.Resumable {
+			if !errors.Is(err, upload.ErrIncomplete) || !errors.Is(err, session.ErrSessionLost) || res.Resumable || !strings.Contains(fmt.Sprint(err), test.says) {
 				t.Errorf("%v, %+v\n%s", err, res, w.trace())
 			}
 			w.wantSaved(1)
 			for p, err := range w.uploader().Prune(w.t.Context(), nil) {
-				if err != nil || !p.Deleted {
+				if err != nil || p.Deleted != (p.State == upload.SessionGone) {
 					t.Errorf("Prune: %+v, %v", p, err)
 				}
 			}
+			if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil && !errors.Is(err, state.ErrNotFound) {
+				t.Error(err)
+			}
 			w.wantNothing()
 		})
+	}
+}
+
+// TestSpoolInPartsLostUnsaved loses the multipart upload of a stream whose input lasts, while the store is away. The stream
+// waits for the store, and starts over.
+func TestSpoolInPartsLostUnsaved(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		content := data(partedLarge)
+		store := &process{Store: w.store}
+		in, end := w.stream(w.uploader(w.spoolPartsIn(48*mib), func(o *upload.Options) { o.Store = store }), spec)
+		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectDelay, For: 5 * time.Second}})
+		_, _ = in.Write(content[:partedWindow+1])
+		time.Sleep(time.Second)
+		store.dead.Store(true)
+		w.abortAll()
+		time.Sleep(time.Hour)
+		store.dead.Store(false)
+		_, _ = in.Write(content[partedWindow+1:])
+		if _, err := end(); err != nil || w.saw(upload.Restarted) == 0 {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantOnlyObject(content)
+		w.wantNoSpool()
+	})
+}
+
+// replacePart replaces the first part of each multipart upload to the object, as another client would.
+func (w *world) replacePart() {
+	w.t.Helper()
+	for _, id := range w.uploadIDs() {
+		req, err := http.NewRequest("PUT", "http://gcs.test/bkt/obj?partNumber=1&uploadId="+id, strings.NewReader("other"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		resp, err := w.http.Do(req)
+		if err != nil || resp.StatusCode != 200 {
+			w.t.Fatal(err)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func (m *multipartUpload) begin(ctx context.Context) (made *session.Object, err 
 	m.fresh = false
 	if err = m.file.Journal.Persist(ctx); err != nil { // even if the store has an earlier saved upload: it does not name this upload
 		AbortUnsaved(ctx, m.file.Uplink, m.file.Wire, m.file.common().Upload) // no later call could
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", saved.ErrUnsaved, err)
 	}
 	m.file.startedOver()
 	return nil, nil
@@ -157,6 +157,9 @@ func (m *multipartUpload) inspect(ctx context.Context) error {
 	m.held = held
 	for _, p := range m.file.parts {
 		if p.finished() && !p.matches(held[p.i+1]) {
+			if err := m.file.lost(p); err != nil {
+				return err
+			}
 			p.forget()
 			err = errPartMissing
 		}

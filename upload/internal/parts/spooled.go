@@ -144,22 +144,24 @@ func (f *dividedFile) release() {
 	if f.Spool == nil {
 		return
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.growth.mu.Lock() // until the bytes are removed, so that the upload does not start over meanwhile
+	defer f.growth.mu.Unlock()
+	if f.growth.whole {
+		f.Journal.SaveSoon()
+		return
+	}
 	var to int64
-	_, parts := f.known()
-	for _, p := range parts {
+	for _, p := range f.parts {
 		if !p.finished() {
 			break
 		}
 		to = p.rng.To
 	}
-	f.growth.mu.Lock()
-	whole := f.growth.whole
-	f.growth.mu.Unlock()
-	if whole {
-		f.Journal.SaveSoon()
-		return
+	if !f.growth.keep {
+		f.Spool.Release(to)
 	}
-	f.Spool.Release(to)
 }
 
 // releaseSaved is release for parts that are saved.
@@ -195,6 +197,14 @@ func (f *dividedFile) startedOver() {
 	f.growth.mu.Lock()
 	defer f.growth.mu.Unlock()
 	f.growth.keep = false
+}
+
+// lost returns an error if a part that the service no longer has cannot be sent again.
+func (f *dividedFile) lost(p *filePart) error {
+	if f.Spool == nil || p.rng.From >= f.Spool.Status().From {
+		return nil
+	}
+	return fmt.Errorf("%w: the service no longer has part %d, and its bytes were removed from the disk", session.ErrSessionLost, p.i+1)
 }
 
 // undamaged compares the parts of a stream with what was read.

@@ -34,8 +34,9 @@ func (r *StreamRecord) Started(uri session.URI, restarts int) {
 	})
 }
 
-// ErrUnsaved means that the session of a stream could not be saved, so that nothing was sent in it.
-var ErrUnsaved = errors.New("the session cannot be saved")
+// ErrUnsaved means that the session of a stream, or a multipart upload, could not be saved, so that nothing was sent in
+// it.
+var ErrUnsaved = errors.New("the upload cannot be saved")
 
 // Sending saves the session before its first byte is sent, and later the committed offset in the
 // background. Unlike for a file, the session must be saved, even if the store has an earlier one: the
