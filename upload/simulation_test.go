@@ -68,10 +68,11 @@ func TestSimulation(t *testing.T) {
 	if n >= 16 && total.Streamed == 0 || n >= 100 && (total.Damaged == 0 || total.Intruded == 0) {
 		t.Error("no part was sent without its checksum, none was stored damaged, or no other client wrote the object")
 	}
-	if n >= 16 && total.InParts == 0 {
-		t.Error("no stream was sent in parts")
+	if n >= 16 && total.InParts == 0 || n >= 200 && total.Unread == 0 {
+		t.Error("no stream was sent in parts, or no reader of one failed")
 	}
 	total.Auto.check(t, n)
+	total.Spool.check(t, n)
 }
 
 // outcome counts events for the report.
@@ -81,8 +82,10 @@ type outcome struct {
 	Intruded                                      int   // seeds that end because another client wrote the object
 	Streamed, Damaged                             int64 // parts sent without their checksum, and those stored with other bytes
 	InParts, Left                                 int   // streams that were sent in parts, and what they left when the simulation ended
+	Unread                                        int   // streams in parts whose reader failed
 	Virtual                                       time.Duration
 	Auto                                          autoOutcome
+	Spool                                         spoolOutcome
 }
 
 func (o *outcome) add(p outcome) {
@@ -101,8 +104,10 @@ func (o *outcome) add(p outcome) {
 	o.Damaged += p.Damaged
 	o.InParts += p.InParts
 	o.Left += p.Left
+	o.Unread += p.Unread
 	o.Virtual += p.Virtual
 	o.Auto.add(p.Auto)
+	o.Spool.add(p.Spool)
 }
 
 func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
@@ -114,7 +119,7 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
 		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
-		// Parts.Auto chooses. A quarter of those by multipart sends a stream.
+		// Parts.Auto chooses. A quarter of those by multipart sends a stream, and so does another sixteenth, from a spool.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
@@ -125,6 +130,9 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 			s.parts, s.auto = true, newAuto(seed, s.rnd)
 		}
 		s.spec.Gzip = !s.parts && seed%6 < 3
+		if seed%16 == 12 {
+			s.parts, s.by, s.spool = true, upload.ByMultipart, newSpool(seed, &out.Spool)
+		}
 		s.intruder = &intruder{rnd: rand.New(rand.NewPCG(seed, 5)), active: s.parts && seed%16 < 4}
 		s.run(t, dir)
 		if t.Failed() {
@@ -145,11 +153,12 @@ type simulation struct {
 	levels   *rand.Rand // of the compressor, if spec.Gzip
 	parts    bool       // the file is sent in parts
 	by       upload.JoinBy
-	auto     *autoSimulation // nil without Parts.Auto
-	streamed bool            // parts do not fit in memory
-	inParts  bool            // a stream is sent in parts, unless it fits in its first window
-	md5      bool            // the ETag of a part is its MD5
-	edited   bool            // in a way that the modification time does not show
+	auto     *autoSimulation  // nil without Parts.Auto
+	streamed bool             // parts do not fit in memory
+	inParts  bool             // a stream is sent in parts, unless it fits in its first window
+	spool    *spoolSimulation // nil unless the stream is in a spool, and is sent in parts
+	md5      bool             // the ETag of a part is its MD5
+	edited   bool             // in a way that the modification time does not show
 	intruder *intruder
 	ended    context.Context
 }
@@ -166,6 +175,9 @@ func (s *simulation) chance(percent int) bool { return s.rnd.IntN(100) < percent
 func (s *simulation) size() int64 {
 	if s.auto != nil {
 		return s.auto.size(s.rnd)
+	}
+	if s.spool != nil {
+		return s.spool.size()
 	}
 	if s.by == upload.ByMultipart {
 		return multipart.MinPart + s.rnd.Int64N(2*multipart.MinPart)
@@ -325,7 +337,7 @@ func (b *flippedBody) Read(p []byte) (int, error) {
 }
 
 func (s *simulation) run(t *testing.T, dir string) {
-	stream := s.chance(25) && s.auto == nil || s.inParts
+	stream := s.chance(25) && s.auto == nil || s.inParts || s.spool != nil
 	s.intruder.canceled = stream // each run begins another upload
 	opts := &fakegcs.Options{NoRunningHash: s.chance(50), NoMD5: s.chance(50)}
 	if s.chance(80) { // a slow link, on which requests are under way at a crash
@@ -340,6 +352,9 @@ func (s *simulation) run(t *testing.T, dir string) {
 	defer end()
 	s.ended = ended
 	s.md5 = !opts.NoMD5
+	if s.spool != nil {
+		s.spool.start(s.w)
+	}
 	if s.parts {
 		next := s.w.http.Transport
 		link := next
@@ -382,7 +397,10 @@ func (s *simulation) run(t *testing.T, dir string) {
 		if s.streamed {
 			o.Memory = q
 		}
-		if s.inParts {
+		if s.spool != nil {
+			o.Spool = &upload.Spool{Dir: s.w.spoolDir(), Limit: s.spool.limit}
+		}
+		if s.inParts || s.spool != nil {
 			o.Window = int(multipart.MinPart + q*s.rnd.Int64N(4))
 		}
 		if s.chance(30) {
@@ -401,8 +419,12 @@ func (s *simulation) run(t *testing.T, dir string) {
 		time.Sleep(s.duration(time.Hour))
 	}
 	s.out.Virtual = time.Since(start)
-	if s.inParts {
+	switch {
+	case s.inParts:
 		s.wantNothingLeft(t)
+	case s.spool != nil:
+		s.w.srv.ClearFaults()
+		s.spool.wantNothingLeft(t.Context(), s.w.uploader(options), func(res *upload.Result) { s.wantDone(t, res) })
 	}
 	s.judge(t)
 }
@@ -430,7 +452,11 @@ func (s *simulation) duration(max time.Duration) time.Duration {
 func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Options)) bool {
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
-	p := &process{Store: s.w.store}
+	p := &process{Store: s.w.store, crash: func() {}}
+	if s.spool != nil {
+		p.crash = s.spool.crash
+		defer s.spool.restore()
+	}
 	crashes := 50
 	if s.auto != nil {
 		crashes = 70
@@ -441,8 +467,18 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		if s.chance(70) {
 			at = time.Duration(s.rnd.Int64N(int64(10 * time.Second)))
 		}
-		timer := time.AfterFunc(at, func() { p.dead.Store(true); die() })
-		defer timer.Stop()
+		crashed := make(chan struct{})
+		timer := time.AfterFunc(at, func() {
+			defer close(crashed)
+			p.crash()
+			p.dead.Store(true)
+			die()
+		})
+		defer func() {
+			if !timer.Stop() {
+				<-crashed
+			}
+		}()
 	} else if s.chance(30) {
 		p.saves.Store(s.rnd.Int64N(6) + 1) // dies in a save
 		p.die = die
@@ -489,9 +525,16 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	if s.parts && s.chance(5) {
 		return s.cancel(ctx, up, p)
 	}
-	if stream {
-		res, err = up.Reader(ctx, pieces(content), s.spec)
-	} else {
+	switch {
+	case s.spool != nil:
+		res, err = s.spool.upload(ctx, up, content, s.spec)
+	case stream:
+		r := pieces(content)
+		if s.inParts && s.levels.IntN(8) == 0 {
+			r = unread(pieces(content[:s.levels.IntN(len(content))]))
+		}
+		res, err = up.Reader(ctx, r, s.spec)
+	default:
 		res, err = up.File(ctx, s.path, s.spec)
 	}
 	waited.Range(func(d, _ any) bool { t.Errorf("a wait of %v", d); return true })
@@ -500,7 +543,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	if res.Resumed {
 		s.out.Resumed++
 	}
-	if stream && res.Parts != nil {
+	if s.inParts && res.Parts != nil {
 		s.out.InParts++
 	}
 	s.log("run %d: %v %+v", s.out.Runs, err, res)
@@ -516,15 +559,17 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	case p.dead.Load():
 		s.out.Crashes++
 		return false
+	case errors.Is(err, errUnread):
+		s.out.Unread++
+		if res.Resumable {
+			t.Errorf("%+v", res)
+		}
+		return false
+	case s.spool != nil && s.spool.ended(ctx, up, res, err):
+		return false
 	case err == nil:
 		s.out.Done++
-		got, rerr := s.w.srv.ReadObject("bkt", "obj")
-		if rerr != nil || !bytes.Equal(s.decoded(got), content) {
-			t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), rerr)
-		}
-		if res.Object == nil || res.Object.CRC32C != checksum.Update(0, got) {
-			t.Errorf("Result.Object = %+v", res.Object)
-		}
+		s.wantDone(t, res)
 		// What could not be removed is on record.
 		s.w.srv.ClearFaults()
 		for pruned, err := range s.w.uploader(options).Prune(t.Context(), nil) {
@@ -535,6 +580,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		s.w.wantSaved(0)
 		s.w.wantNoLeftovers()
 		s.w.wantNoParts()
+		s.w.wantNoSpool()
 		return true
 	}
 	s.out.Failed++
@@ -548,6 +594,17 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		t.Errorf("an error for damage that did not happen: %v", err)
 	}
 	return stream && !errors.Is(err, session.ErrRetriesExhausted) && !errors.Is(err, session.ErrSessionLost)
+}
+
+// wantDone checks the object of an upload that has ended.
+func (s *simulation) wantDone(t *testing.T, res *upload.Result) {
+	got, err := s.w.srv.ReadObject("bkt", "obj")
+	if err != nil || !bytes.Equal(s.decoded(got), s.versions[len(s.versions)-1]) {
+		t.Errorf("the upload is done, and the object (%d bytes, %v) is not the source", len(got), err)
+	}
+	if res.Object == nil || res.Object.CRC32C != checksum.Update(0, got) {
+		t.Errorf("Result.Object = %+v", res.Object)
+	}
 }
 
 // cancel cancels all that is saved: killed streams in parts may have left several. It reports false, because the upload
@@ -566,6 +623,7 @@ func (s *simulation) cancel(ctx context.Context, up *upload.Uploader, p *process
 		s.w.wantSaved(0)
 		s.w.wantNoLeftovers()
 		s.w.wantNoParts()
+		s.w.wantNoSpool()
 	}
 	return false
 }
@@ -604,6 +662,7 @@ type process struct {
 	state.Store
 	dead  atomic.Bool
 	saves atomic.Int64 // dies in the save with this number, counted down
+	crash func()       // called before it dies
 	die   func()
 }
 
@@ -614,6 +673,7 @@ func (p *process) Save(ctx context.Context, doc *state.Upload) error {
 		if doc.HighWater%2 == 0 { // before or after the rename
 			_ = p.Store.Save(ctx, doc)
 		}
+		p.crash()
 		p.dead.Store(true)
 		p.die()
 	}
