@@ -416,7 +416,7 @@ func (l *Limiter) change() {
 		l.stay()
 		return
 	}
-	if !l.climbing {
+	if l.started {
 		l.settling = l.inFlight // the first replies are to requests that started at the limit before
 	}
 	l.limit, l.trial = limit, true

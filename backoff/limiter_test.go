@@ -301,6 +301,22 @@ func TestLimiterFewRequests(t *testing.T) {
 	}
 }
 
+// TestLimiterAfterRefusals checks that the limiter soon finds how many requests a slow link needs, after all requests of
+// a second were refused. The first replies at each limit are to requests of the limit before: if they counted, the
+// next limit would seem to be no better.
+func TestLimiterAfterRefusals(t *testing.T) {
+	for _, needed := range []int{8, 10, 12, 15, 20} {
+		for latency := 300 * time.Millisecond; latency <= 600*time.Millisecond; latency += 10 * time.Millisecond {
+			requests := float64(needed) / latency.Seconds()
+			seconds := simulate(&backoff.Limiter{First: 2, Max: 60}, &link{latency: constant(latency), requests: requests, size: sized(1),
+				refuse: func(_ *rand.Rand, now time.Duration) bool { return now > 60*time.Second && now < 61*time.Second }}, 2*time.Minute)
+			if replies, _ := carried(seconds[80:]); replies < 0.9*requests {
+				t.Errorf("%v, %d requests needed: %.1f replies per second from 80 s, want at least %.1f", latency, needed, replies, 0.9*requests)
+			}
+		}
+	}
+}
+
 // TestLimiterNoticesChange checks that the limit follows a longer latency soon, even if it had not
 // changed for a while.
 func TestLimiterNoticesChange(t *testing.T) {

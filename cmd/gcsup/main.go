@@ -1,5 +1,5 @@
 // Command gcsup uploads files and streams to Cloud Storage, and resumes
-// interrupted uploads. See docs/guide.md, or run gcsup help.
+// interrupted uploads. See docs/how-to/guide.md, or run gcsup help.
 package main
 
 import (
@@ -76,16 +76,17 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 	root = &cobra.Command{
 		Use:   "gcsup",
 		Short: "Upload to Cloud Storage, and resume interrupted uploads",
-		Long: `gcsup uploads files and streams to Cloud Storage. After an interruption at any
-moment it sends only the bytes that the service had not yet committed. Files of
-at most 8 MiB start over, and so does a stream without --spool. A second cp -r
-skips finished files. cp without -r, or with attributes, skips them only with
---manifest or --skip-identical.
+		Long: `gcsup sends files and streams to Cloud Storage as resumable uploads. After an
+interruption at any moment it sends only the bytes that the service had not yet
+committed. Files of at most 8 MiB start over, and so does a stream without
+--spool. A second cp -r skips finished files. cp without -r, or with attributes,
+skips them only with --manifest or --skip-identical.
 --parallel=auto may send up to 16 MiB of a large file twice.
 
 The object is byte-identical to the source, or it does not appear. --gzip stores
 the compressed source. If a program fails while it writes to a pipe, gcsup
-publishes what it wrote: a truncated object.`,
+publishes what it wrote: a truncated object. If gcsup runs the program, it
+publishes nothing then: gcsup cp gs://my-bucket/db.sql -- pg_dump db.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/
   gcsup cp -r photos gs://my-bucket/backup/
   gcsup resume --all`,
