@@ -181,7 +181,7 @@ func (s *spooled) divide(ctx context.Context) {
 	size := cmp.Or(int64(s.u.opts.Window), stream.DefaultWindow)
 	now, err := s.spool.Await(first, func(now spool.Status) bool { return now.Read > size || now.Waits != "" })
 	switch {
-	case s.window.Err() != nil: // it is short, or the upload is interrupted
+	case ctx.Err() != nil || err != nil && s.window.Err() != nil: // the upload is interrupted, or the stream is short
 		return
 	case err != nil && first.Err() != nil:
 		s.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)})

@@ -95,6 +95,23 @@ func TestSpoolInParts(t *testing.T) {
 	}
 }
 
+// TestSpoolInPartsReadAtOnce checks that the size of a stream decides, and not whether its end was read before the upload
+// was saved.
+func TestSpoolInPartsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		content, store := data(partedLarge), &slow{Store: w.store}
+		store.late.Store(int64(time.Second))
+		res, err := w.uploader(w.spoolPartsIn(48*mib), func(o *upload.Options) { o.Store = store }).Reader(w.t.Context(), pieces(content), spec)
+		if err != nil || res.Parts == nil {
+			t.Errorf("%v\n%s", err, w.trace())
+		}
+		w.wantOnlyObject(content)
+		w.wantNoSpool()
+	})
+}
+
 // TestSpoolInPartsCompressed sends a compressed stream in parts.
 func TestSpoolInPartsCompressed(t *testing.T) {
 	t.Parallel()
