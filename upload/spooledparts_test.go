@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -814,75 +813,4 @@ func TestSpoolInPartsLease(t *testing.T) {
 			t.Errorf("%d multipart uploads are left", n)
 		}
 	})
-}
-
-// TestSpoolInPartsRandom sends spooled streams of random sizes with random faults. Most processes are killed at a
-// random request.
-func TestSpoolInPartsRandom(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for seed := range uint64(24) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed, 8))
-			content := random(partedWindow + rnd.Int64N(24*mib))
-			plan := []faults.Fault{}
-			ops := []faults.Op{faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsPut, faults.OpPartsList, faults.OpPartsComplete, faults.OpGet}
-			for range rnd.IntN(6) {
-				f := everyFault[rnd.IntN(len(everyFault))].plan
-				f.Match, f.Skip, f.Times = faults.Match{Op: ops[rnd.IntN(len(ops))]}, rnd.IntN(3), 1+rnd.IntN(2)
-				plan = append(plan, f)
-			}
-			opts := &fakegcs.Options{NoMD5: rnd.IntN(2) == 0, Rate: mib << rnd.IntN(5), Latency: 20 * time.Millisecond, Faults: plan}
-			limit, n, many := 16*mib<<rnd.IntN(3), 2+rnd.Int64N(14), 2+rnd.IntN(8)
-			inBubble(t, opts, func(w *world) {
-				with := func(w *world) func(*upload.Options) {
-					spooling := w.spoolPartsIn(limit)
-					return func(o *upload.Options) { spooling(o); o.Parallel.Connections = many }
-				}
-				plain := w.http
-				reached, die := w.kill(n, rnd.IntN(2) == 0)
-				ctx, cancel := context.WithCancel(w.t.Context())
-				defer cancel()
-				ended := make(chan error, 1)
-				go func() {
-					_, err := w.uploader(with(w)).Reader(ctx, steady(content), spec)
-					ended <- err
-				}()
-				select {
-				case err := <-ended:
-					if err != nil {
-						t.Errorf("seed %d: %v\n%s", seed, err, w.trace())
-					}
-					w.http = plain
-					w.wantOnlyObject(content)
-					w.wantNoSpool()
-					return
-				case <-reached:
-				}
-				next := w.snapshot()
-				next.http = plain
-				die()
-				cancel()
-				<-ended
-				id := next.moveSpool()
-				up := next.uploader(with(next))
-				_, err := up.Resume(w.t.Context(), id)
-				switch {
-				case errors.Is(err, upload.ErrIncomplete):
-					if err := up.Cancel(w.t.Context(), id); err != nil {
-						t.Error(err)
-					}
-					w.wantNoObject("obj")
-				case err != nil:
-					t.Errorf("seed %d: %v\n%s", seed, err, w.trace())
-				default:
-					w.wantObject("obj", content)
-				}
-				next.wantSaved(0)
-				next.wantNoSpool()
-				next.wantNoParts()
-			})
-		})
-	}
 }
