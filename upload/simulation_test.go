@@ -454,7 +454,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	defer die()
 	p := &process{Store: s.w.store, crash: func() {}}
 	if s.spool != nil {
-		p.crash = s.spool.crash
+		p.crash, p.lost = s.spool.crash, s.spool.rnd.IntN(2) == 0
 		defer s.spool.restore()
 	}
 	crashes := 50
@@ -662,6 +662,7 @@ type process struct {
 	state.Store
 	dead  atomic.Bool
 	saves atomic.Int64 // dies in the save with this number, counted down
+	lost  bool         // that save never succeeds
 	crash func()       // called before it dies
 	die   func()
 }
@@ -670,7 +671,7 @@ var errDead = errors.New("the process is dead")
 
 func (p *process) Save(ctx context.Context, doc *state.Upload) error {
 	if p.die != nil && p.saves.Add(-1) == 0 {
-		if doc.HighWater%2 == 0 { // before or after the rename
+		if doc.HighWater%2 == 0 && !p.lost { // before or after the rename
 			_ = p.Store.Save(ctx, doc)
 		}
 		p.crash()
