@@ -59,10 +59,10 @@ const (
 //
 // # The rule
 //
-// The rule is a gradient ascent on throughput, like the hill climbing of the .NET thread pool (Hellerstein,
-// Morrison and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool", 2008). The limit is changed, and
-// the change is kept if throughput follows. Throughput is measured over a window, which ends with the first pause
-// between two replies after as many requests have ended as the limit permits. At first the limit doubles, as in the
+// The rule is a gradient ascent on throughput, like the hill climbing of the .NET thread pool (Hellerstein, Morrison
+// and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool", 2008). The limit is changed, and the
+// change is kept if throughput follows. Throughput is measured over a window. When as many requests have ended as
+// the limit permits, the window ends with the next pause between two replies. At first the limit doubles, as in the
 // slow start of TCP (https://www.rfc-editor.org/rfc/rfc5681), as long as throughput grows by a quarter, as in the
 // startup of BBR (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes by a factor of
 // 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit stays for 2 to 16
@@ -72,9 +72,9 @@ const (
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each
-// window. A share of up to 2 % changes nothing, as in BBR. While a fifth of the requests is
-// accepted, the limit does not fall below First: a service that refuses requests at random,
-// whatever their number is, would otherwise get one at a time.
+// window. A share of up to 2 % changes nothing, as in BBR. While more than a fifth of the
+// requests is accepted, the limit does not fall below First. Otherwise a service that refuses
+// requests at random, however many arrive, would get one at a time.
 //
 // Only Acquire reads a clock: the callers of other methods pass the time. Times that go
 // backwards count as a clock that stands still. The zero value is ready to use. A Limiter is safe

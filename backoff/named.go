@@ -30,7 +30,7 @@ var named = []struct {
 //	exponential   1, 2, 4, ... 32 s, no jitter
 //	cloudstorage  the zero Policy: 1, 2, 4, ... 32 s, plus 0..1000 ms, at most 32 s
 //	memorystore   the same, for Memorystore for Redis
-//	bidmanager    the same, for the Bid Manager API; the zero Budget has the retries of that API
+//	bidmanager    the same, for the Bid Manager API, which asks for 5 retries, as the zero Budget does
 //	scaled        100 ms * 2^n, times 0.5 to 1.5, at most 30 s
 //	full          exponential with FullJitter
 //	equal         exponential with EqualJitter

@@ -39,18 +39,18 @@ const (
 // A Rate throttles the requests to a service that limits their rate, such as the writes to a
 // bucket of Cloud Storage. Without a 429, Limit or Set it throttles nothing.
 //
-// After the first 429, requests are throttled at the rate that was just accepted, but at least 100
-// and at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most
-// doubles every 20 minutes, as the request-rate guidelines ask for
-// (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the
-// share of the requests that were accepted since the last one, between 0.5 and 0.9, at most once a
-// second. Within a minute, the rate then grows back to its value before the 429. If several 429s follow
-// each other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target,
-// which is at least 100. If all requests were refused, which means an outage, it multiplies the
-// target by 0.9. The rate itself is at least 10, because the [Breaker] limits requests in an
-// outage. When the rate has grown back to a target below 1,000, it doubles within 5 minutes up to
-// 1,000 per second, because the guidelines ask for no ramp there. Only accepted requests let the
-// rate grow: it does not grow in a program that makes fewer requests, or none.
+// After the first 429, requests are throttled at the rate that was just accepted, but at least 100 and
+// at most 1,000 per second. The rate grows back to 1,000 within a minute, and then at most doubles
+// every 20 minutes, as the request-rate guidelines ask for
+// (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the share of
+// the requests that were accepted since the last one, between 0.5 and 0.9, at most once a second.
+// Within a minute, the rate then grows back to its value before the 429. If several 429s follow each
+// other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target, or
+// multiplies it by 0.9 if all requests were refused, which means an outage. The target is at least 100.
+// The rate itself is at least 10, because the [Breaker] limits requests in an outage. When the rate has
+// grown back to a target below 1,000, it doubles within 5 minutes up to 1,000 per second, because the
+// guidelines ask for no ramp there. Only accepted requests let the rate grow: it does not grow in a
+// program that makes fewer requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a
 // rate that is not exceeded.
@@ -81,9 +81,9 @@ type Rate struct {
 	accepted, refused float64
 }
 
-// Share sets that this is one of several machines that make requests to the same bucket. machine
-// counts from 0. Each gets 1/machines of the rate. Its requests are at random times, so that the
-// machines do not make theirs together; machine selects the random numbers.
+// Share declares that this program is one of several machines that make requests to the same
+// bucket. machine counts from 0. Each gets 1/machines of the rate. Its requests are at random
+// times, so that the machines do not make theirs together; machine selects the random numbers.
 func (r *Rate) Share(machine, machines int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

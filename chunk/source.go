@@ -21,8 +21,8 @@ type Source struct {
 }
 
 // Open opens the regular file at path. If it does not exist, or the operating system does
-// not open it, the error wraps [ErrOpen]. For anything else, and for a file with more
-// content than its size, such as those in /proc, the error wraps [ErrNotRegular] and
+// not open it, the error wraps [ErrOpen]. If it is not a regular file, or has more
+// content than its size, as files in /proc have, the error wraps [ErrNotRegular] and
 // contains advice. Open never blocks on a named pipe.
 func Open(path string) (*Source, error) {
 	f, err := regular.Open(path)

@@ -37,8 +37,9 @@ import (
 // In the third column, [1] means yes if [Error.Early] is set and [Spec.NoClobber] is
 // not: the precondition was checked before the last byte was sent. [2] means yes if
 // [Error.Open] is set: the session still exists. [3] means yes at its own endpoint. No
-// request is sent to another one. [4] means that an upload in parts stays saved. Later
-// calls end in the same way, until it is canceled or starts over.
+// request is sent to another one. [4] means that an upload with a session or in parts
+// stays saved. Later calls end in the same way, until it is canceled or starts over,
+// or until the object can be read.
 //
 // An error that wraps ErrCredentials also wraps an [AnonymousError] if the request had no
 // credentials. One that wraps ErrPermission also wraps a [ScopeError] if the access scopes of

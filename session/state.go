@@ -37,8 +37,8 @@ type State struct {
 	// https://cloud.google.com/storage/docs/retry-strategy#idempotency
 	Unconditional bool
 
-	// Temporary reports that only this upload writes the object. The precondition is
-	// not one of the caller, and no user cancels the session.
+	// Temporary reports that only this upload writes the object. A precondition is
+	// then not the caller's, and no user cancels the session.
 	Temporary bool
 
 	trouble

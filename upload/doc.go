@@ -1,9 +1,9 @@
 // Package upload uploads a local source to a Cloud Storage object. After an
 // interruption, only bytes that the service had not committed are sent. Exceptions: a
-// file of at most 8 MiB starts over, and so does a stream without a spool if the process
-// ends. The object is byte-identical to the source, or does not appear. With Gzip of
-// [Spec], the object has the compressed bytes. Guarantees lists all
-// other exceptions.
+// file of at most 8 MiB starts over. If its call fails or the process ends, so does an
+// upload without [Options.Store], and one that no other call can resume (see the table).
+// The object is byte-identical to the source, or does not appear. With Gzip of [Spec], the
+// object has the compressed bytes. Guarantees lists all other exceptions.
 //
 // Make one [Uploader] with [New], and call the method for the source:
 //
@@ -57,14 +57,16 @@
 //     than a minute. An open circuit breaker, or the throttle of a bucket, can hold a request
 //     longer.
 //   - An upload stops after a number of failures in a row without newly committed
-//     bytes. The number grows with the size. The session is kept: the same call,
-//     or [Uploader.Resume], continues.
-//   - Committed bytes are discarded only if the program requests it, if the service refuses
-//     the object or reports that the bytes were damaged or the session was canceled, or if
-//     two replies in a row say that the session is gone. Exceptions: [session.Decide]
-//     replaces a resumed session whose replies contradict what was sent. [Parts].Auto
-//     discards less than 16 MiB if one connection is slow. A compressed file starts over if
-//     another version of this package compresses it differently.
+//     bytes. The number grows with the size. The session of a resumable upload
+//     (see Errors) is kept, so that the same call, or [Uploader.Resume],
+//     continues the upload.
+//   - Committed bytes of a resumable upload are discarded only if the program requests it,
+//     if the service refuses the object or reports that the bytes were damaged or the
+//     session was canceled, or if two replies in a row say that the session is gone.
+//     Exceptions: [session.Decide] replaces a resumed session whose replies contradict what
+//     was sent. [Parts].Auto discards less than 16 MiB if one connection is slow. A
+//     compressed file starts over if another version of this package compresses it
+//     differently.
 //   - An interruption costs at most the bytes at risk, which have a bound: see [AtRisk].
 //   - A source that changed since the session began is not published. [Uploader.Import]
 //     and [CallOptions].SourceVersion describe what is compared for a copy. A stream

@@ -34,8 +34,8 @@ import (
 // [InterruptedError.Resumable] and [Result.Resumable]. [2] means that the sentinel
 // decides. [3] means yes for a file.
 //
-// The driver in those tables is the [Uploader]. A call that needs a corrupt saved
-// upload sets it aside ([state.ErrCorrupt]).
+// In the tables of packages session and state, the driver is the [Uploader]. A
+// call that needs a corrupt saved upload sets it aside ([state.ErrCorrupt]).
 //
 // A failed precondition is a [*session.Error] with status 412, whether the service or
 // the uploader found it. If the uploader found it early, the field Existing is the
@@ -73,7 +73,7 @@ var (
 //
 // errors.Is finds one of [context.Canceled], [context.DeadlineExceeded], [ErrPaused] and
 // [session.ErrCanceled], and nothing else. The cause of the context and the last failure
-// are only in the text: with errgroup, the cause is the error of another upload.
+// are only in the text, because with errgroup the cause is the error of another upload.
 type InterruptedError struct {
 	Committed int64 // the committed offset
 	Sent      int64 // bytes that were handed to the network; the service may have more than Committed

@@ -91,7 +91,7 @@ type Event struct {
 	Part      int            // the part that the event is about, from 1; 0 if it is about the whole file
 	Size      int64          // of the object, -1 while it is not known
 	Sent      int64          // offset up to which bytes were handed to the network
-	Arrived   int64          // offset up to which bytes arrived at the service in a session or small file; at least Committed
+	Arrived   int64          // offset up to which bytes arrived, in a session or of a small file; at least Committed
 	Committed int64          // the committed offset
 
 	SentDelta      int64 // bytes of the object that were handed to the network since the previous event

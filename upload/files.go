@@ -78,9 +78,9 @@ const batchMemory = 64 << 20
 //     ([session.ErrRetriesExhausted]). If an upload succeeds later, the next files are
 //     tried again.
 //
-// All uploads share the circuit breaker and the retry budget: each has as many retries as one
-// file with the size of the batch. While the service fails, the breaker may block them for twice
-// as long as these retries can wait.
+// All uploads share the circuit breaker. Each has as many retries as one file with the size of
+// the batch would have. While the service fails, the breaker may block them for twice as long as
+// these retries can wait.
 //
 // Jobs are read as they are needed, at most a few thousand ahead. Small files are not
 // locked or saved. When ctx is done, or the loop over the results ends, no more jobs

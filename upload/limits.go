@@ -23,9 +23,9 @@ import (
 //     bytes that arrived. Linux reports how many bytes are in a socket. On other systems 1 MiB
 //     counts for each session.
 //
-// A request that has begun keeps its bytes while its upload is paused. Uploaders that share an
-// AtRisk should therefore share the [RateLimit], too: otherwise an Uploader that is paused can make
-// the others wait.
+// While an upload is paused, the bytes of a request that has begun stay at risk, and count.
+// Uploaders that share an AtRisk should therefore share the [RateLimit], too: otherwise an Uploader
+// that is paused can make the others wait.
 //
 // The zero value is ready to use. An AtRisk is safe for concurrent use, and must not be copied.
 type AtRisk struct{ bound atrisk.Bound }
@@ -91,8 +91,9 @@ type RequestRates struct {
 // NoRequestRates throttles nothing, even after a 429. Its methods have no effect.
 var NoRequestRates = &RequestRates{off: true}
 
-// Share sets that this is one of several machines that upload to the same buckets. machine counts from
-// 0. Each machine gets an equal share of the rate of a bucket. The numbers may change while uploads run.
+// Share declares that this program is one of several machines that upload to the same buckets. machine
+// counts from 0. Each machine gets an equal share of the rate of a bucket. The numbers may change while
+// uploads run.
 func (r *RequestRates) Share(machine, machines int) {
 	if r.off {
 		return

@@ -88,10 +88,11 @@ type Options struct {
 	Spool *Spool
 
 	// A request is canceled and replaced by a status query after StallTimeout without
-	// progress. A slow request is canceled later: at half of StallRate, in bytes per
-	// second, after twice that time. The defaults are 2 minutes and 64 KiB/s. A negative
-	// StallTimeout disables this. A request that makes an object from its parts gets at
-	// least 10 minutes, because the service may need several.
+	// progress. A request that is slower than StallRate, in bytes per second, is
+	// canceled too, but later: at half of StallRate, after twice StallTimeout. The
+	// defaults are 2 minutes and 64 KiB/s. A negative StallTimeout disables this. A
+	// request that makes an object from its parts gets at least 10 minutes, because the
+	// service may need several.
 	StallTimeout time.Duration
 	StallRate    int64
 
@@ -106,9 +107,9 @@ type Options struct {
 	// most Window, a stream whose source is much faster than the service has one window
 	// as large as the share, instead of two. 0 means 128 MiB.
 	//
-	// A window can always have 1 MiB, so that no stream waits for another one. While their number does not
-	// change, the streams use at most Memory, or 2 MiB each if that is more. A stream in parts can always have
-	// 5 MiB. The parts of files in multipart uploads, see [ByMultipart], use the rest. A window that was
+	// A window can always have 1 MiB, so that no stream waits for another one. While the number of streams
+	// does not change, they use at most Memory, or 2 MiB each if that is more. A stream in parts can always
+	// have 5 MiB. The parts of files in multipart uploads, see [ByMultipart], use the rest. A window that was
 	// filled while there were fewer streams is kept until the service has committed it. While the service does
 	// not answer, such windows can take all of Memory. Each other stream then uses up to 2 MiB in addition.
 	Memory int64

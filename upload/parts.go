@@ -15,26 +15,27 @@ import (
 // A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
 // ([Options].Window) and there is a Store. For a stream in a [Spool] see there. The parts of another stream are in
 // memory until the service has them. They use at most its share of [Options].Memory. Each multipart upload makes a
-// temporary object, of up to 0.25 TiB with the default memory, and these are composed. Where ByCompose is not
-// possible, or temporary objects cost more than requests, Auto uses one connection. Without Auto, there is then one
-// multipart upload to the object. A stream that is too long for it fails with [session.ErrInvalid]; a [Warning] at
-// the beginning has the maximum. If the first window takes more than 10 s, or with Auto more than 1 s for 16 MiB, the
-// stream is sent over one connection. With Auto, so is a stream that ends within its first four windows, if the rest
-// of them takes at most 250 ms, because the requests of parts would take longer. For a stream, Auto begins with one
-// connection and does not measure its rate. With [Options].ChunkSize, it sends streams over one connection.
+// temporary object, of up to 0.25 TiB with the default memory, and these are composed. If [ByCompose] is not
+// possible, or temporary objects cost more than their requests, see [ByEither], Auto uses one connection. Without
+// Auto, there is then one multipart upload to the object. A stream that is too long for it fails with
+// [session.ErrInvalid]; a [Warning] at the beginning has the maximum. If the first window takes more than 10 s, or
+// with Auto more than 1 s for 16 MiB, the stream is sent over one connection. With Auto, so is a stream that ends
+// within its first four windows, if the rest of them takes at most 250 ms, because the requests of parts would take
+// longer. For a stream, Auto begins with one connection and does not measure its rate. With [Options].ChunkSize, it
+// sends streams over one connection.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
-	// files of the Uploader together, 0 means 256, and each connection needs 512 KiB of
-	// [Options].Memory.
+	// files of the Uploader together, 0 means 256, and there is at most one connection for each 512
+	// KiB of [Options].Memory.
 	Connections int
 
 	// Auto sends a file in parts if several connections may be faster than one. The file begins in a
 	// session, which shows the rate of one connection within 250 ms. If that rate is low, the bytes
 	// that were sent are discarded, and the file is sent in parts. The number of connections rises as
 	// long as the total rate does. All files of an Uploader share the connections, and the measured
-	// rate of a single one. The buffers of each connection take about 1 MiB. A multipart upload also
-	// keeps the parts that fit into [Options].Memory.
+	// rate of a single one. The buffers of each connection take about 1 MiB in addition to
+	// [Options].Memory. A multipart upload also keeps the parts that fit into [Options].Memory.
 	//
 	// A file is sent over one connection if
 	//
@@ -50,8 +51,8 @@ type Parts struct {
 
 	// MinPart is the minimum size of a part in bytes; 0 is 8 MiB, and 5 MiB with Auto. A file that is
 	// not larger is sent over one connection. Parts are larger if the file would have more than 4 for
-	// each connection. They are smaller in a multipart upload whose parts would not fit in
-	// [Options].Memory, or would be at risk together, see [AtRisk].
+	// each connection. Parts of a multipart upload are smaller if one part for each connection would
+	// not fit in [Options].Memory, or would exceed the bound of [AtRisk].
 	MinPart int64
 
 	// Join is how the parts of new uploads become one object. A saved upload keeps the way with which
@@ -69,9 +70,10 @@ type JoinBy int
 const (
 	// ByEither, the default, uses ByMultipart if it supports the settings of the object and the
 	// service allows it, and otherwise ByCompose. ByCompose comes first if its temporary objects
-	// cost only requests, and one of these is true: more than 12 connections, a file of more than
-	// 625 GiB, or Auto and a service that answers after 100 ms or later. A multipart upload would
-	// then be slow, or have many parts at risk.
+	// cost nothing but their requests (their storage class has no minimum duration, and the
+	// bucket sends no notification about them), and one of these is true: more than 12
+	// connections, a file of more than 625 GiB, or Auto and a service that answers after 100 ms
+	// or later. A multipart upload would then be slow, or have many parts at risk.
 	ByEither JoinBy = iota
 
 	// ByCompose is a parallel composite upload: it uploads each part as a temporary object below

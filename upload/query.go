@@ -18,10 +18,10 @@ import (
 	"gcsup/upload/internal/saved"
 )
 
-// Query requests the state of the saved upload with an ID from the service, see [Uploader.Saved].
-// It changes nothing at the service. It reads the source only for parts of a multipart upload
-// that arrived after the last save: like a resume, it compares them with the source. Without the
-// source, or if it has changed, such parts do not count.
+// Query asks the service for the state of the saved upload that has this ID, see
+// [Uploader.Saved]. It changes nothing at the service. It reads the source only for parts of a
+// multipart upload that arrived after the last save: like a resume, it compares them with the
+// source. Without the source, or if it has changed, such parts do not count.
 //
 // A session counts as gone only after two equal answers of the service, and as canceled
 // only after a reply with status 499. After the same answers, an upload would start
@@ -104,8 +104,8 @@ func cancelSaved(ctx context.Context, c *call, id string) error {
 	return s.cancel(ctx, withSpool(ctx, doc, c.journal.Discard))
 }
 
-// Pause interrupts the upload with an ID if a call of this Uploader runs it, or of an
-// Uploader that [Uploader.With] made from this one. It waits until the upload is saved
+// Pause interrupts the upload that has this ID, if a call of this Uploader, or of one
+// that [Uploader.With] made from it, runs the upload. It waits until the upload is saved
 // and its lease is released. The same call, or Resume, continues the upload. Pause sends
 // no request to the service.
 //

@@ -34,11 +34,11 @@ type SavedUpload struct {
 	Started time.Time // when the session was started
 	Expires time.Time // when the service drops the session, by the clock of this machine; zero if it never does
 
-	// ToRemove reports that the upload ended, and that parts of it at the service could not be removed.
-	// Prune and Cancel try again. So does the next upload of the same source, unless the parts were
-	// saved under another ID, because the upload started over. A stream that is sent in parts is saved in this
-	// way from its beginning. If its process is killed, Prune removes the parts, and so does the next
-	// stream in parts in a Store without leases.
+	// ToRemove reports that the upload ended, and that parts of it at the service could not be removed. Prune
+	// and Cancel try again. So does the next upload of the same source, unless the parts were saved under
+	// another ID, because the upload started over. A stream that is sent in parts is saved in this way from
+	// its beginning. If its process is killed, Prune removes the parts. If the Store is not a [state.Leaser],
+	// the next stream in parts removes them, too.
 	ToRemove bool
 
 	// Incomplete reports that the end of a stream was not recorded in its spool, so that the object
@@ -79,7 +79,7 @@ var sessionStates = [...]string{
 // String returns the name of s in lower case, such as "open".
 func (s SessionState) String() string { return nameOf(int(s), sessionStates[:], "SessionState") }
 
-// Holding describes what the service stores of a saved upload.
+// Holding describes what the service has of a saved upload.
 type Holding struct {
 	State  SessionState
 	Stored int64           // SessionOpen: number of committed bytes

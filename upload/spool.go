@@ -34,10 +34,11 @@ const defaultSpoolLimit = 1 << 30
 //
 // If the service loses the session after bytes were removed, or finds them damaged, the object cannot be
 // completed. The error wraps [ErrIncomplete] and the reason, such as [session.ErrSessionLost], and the other
-// bytes stay until Cancel or Prune removes them. If, instead, the service refuses a precondition and confirms
-// that the session has ended, the session and the files are removed. A stream whose bytes are all on disk is
-// kept after any failure: Resume sends it again, and Prune keeps it. If the files are damaged, the error wraps
-// ErrIncomplete, too.
+// bytes stay until Cancel or Prune removes them. But if the failure is a refused precondition, and the service
+// confirms that the session has ended, the session and the files are removed. A stream whose bytes are all on
+// disk is kept after a failure: Resume sends it again, and Prune keeps it. Exception: after a refused
+// precondition with [Spec].NoClobber, nothing is kept, because the service would refuse the stream again. If
+// the files are damaged, the error wraps ErrIncomplete, too.
 //
 // With [Parts], a stream that is longer than its first window is sent in the parts of one multipart upload to the
 // object, unless it has a precondition. Parts are read from the disk, and all that are sent at a time are in the

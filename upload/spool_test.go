@@ -810,10 +810,11 @@ const otherCRC = "Provided CRC32C does not match calculated CRC32C"
 
 // TestSpoolOfARefusedStream checks what is kept of a stream that the service refuses after the end of its input. If all
 // bytes are on disk, Resume makes the object, in a new session. If not, the stream is incomplete, except after a
-// precondition, which leaves nothing.
+// precondition, which leaves nothing. Spec.NoClobber leaves nothing in either case.
 func TestSpoolOfARefusedStream(t *testing.T) {
 	t.Parallel()
 	absent := func(s *upload.Spec) { s.IfGenerationMatch = new(int64) }
+	keep := func(s *upload.Spec) { s.IfGenerationMatch, s.NoClobber = new(int64), true }
 	corrupt := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 7}}
 	corruptLast := corrupt
 	corruptLast.Match.Op = faults.OpFinalize
@@ -833,6 +834,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 		again error
 	}{
 		{"precondition, all on disk", 5 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, true, nil},
+		{"precondition that keeps an object, all on disk", 5 * mib, faults.Fault{}, keep, write, session.ErrPrecondition, false, state.ErrNotFound},
 		{"precondition, released", 20 * mib, faults.Fault{}, absent, write, session.ErrPrecondition, false, state.ErrNotFound},
 		{"412 of an open session", 20 * mib, finalWith(412, ""), nil, nil, session.ErrPrecondition, true, nil},
 		{"checksum, all on disk", 5 * mib, finalWith(400, otherCRC), nil, nil, session.ErrChecksum, true, nil},

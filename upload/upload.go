@@ -48,9 +48,9 @@ func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result,
 	return c.finish(ctx, uploadReader(ctx, c, r))
 }
 
-// Resume continues the saved upload with an ID, see [Result.ID]. The error wraps
-// [state.ErrNotFound] if there is none, and [ErrSourceNeeded] if its source is not a
-// file.
+// Resume continues the saved upload that has this ID, see [Result.ID]. The error
+// wraps [state.ErrNotFound] if there is none, and [ErrSourceNeeded] if its source is
+// not a file.
 func (u *Uploader) Resume(ctx context.Context, id string) (*Result, error) {
 	c := newCall(ctx, u, Spec{}, u.newBudget())
 	return c.do(ctx, func(ctx context.Context) error { return uploadSaved(ctx, c, id) })

@@ -229,9 +229,9 @@ func (p pipeEnd) SetReadDeadline(t time.Time) error {
 //
 // ReadFrom of such a file returns when the service has committed all of it but the last
 // bytes, at most 256 KiB, which are copied. The file's offset is then at its end, and
-// the caller may close it. If the session is lost before, the file is read again. If
-// the file changes meanwhile, the error is [session.ErrSourceChanged]. To detect that,
-// ReadFrom first writes the latest changes of the file to its disk (fsync).
+// the caller may close it. If the session is lost before that, the file is read again.
+// If the file changes meanwhile, the error is [session.ErrSourceChanged]. To detect
+// that, ReadFrom first writes the latest changes of the file to its disk (fsync).
 func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 	first, n, err := w.fileFrom(r)
 	if err != nil {

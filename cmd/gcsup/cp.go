@@ -53,7 +53,7 @@ func newCp(std stdio) *cobra.Command {
 -- COMMAND it uploads the output of COMMAND, but only if COMMAND exits with 0. If the
 destination is a bucket or ends in "/", each object gets the name of its source.
 With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
-PREFIX/..., but not those whose objects are identical.
+PREFIX/.... A file whose object is identical is skipped.
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,

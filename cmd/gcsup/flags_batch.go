@@ -27,7 +27,7 @@ func (f *batchFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.noClobber, "no-clobber", "n", false, "skip a source whose object exists; for -n of rclone, which uploads nothing, use --dry-run")
 	skip := fs.VarPF(&f.skipIdentical, "skip-identical", "", "skip a source whose object has the same size and CRC32C (default of -r); =mtime: size and time")
 	skip.NoOptDefVal = skipByCRC32C
-	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: as many as raise the throughput")
+	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: more while the throughput rises")
 	fs.StringVar(&f.manifest, "manifest", "", "record each file in `FILE`, and skip files that it records as finished")
 	fs.BoolVar(&f.manifestCheck, "manifest-check", false, "skip a file of --manifest only if its object still has the recorded bytes; lists the bucket")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be uploaded, and upload nothing")

@@ -38,7 +38,7 @@ func (f *sourceFlags) add(fs *pflag.FlagSet) {
 	_ = fs.MarkHidden("recursive-too")
 	fs.BoolVarP(&f.fromStdin, "read-paths-from-stdin", "I", false, "the same as --files-from=-")
 	f.tree.Add(fs)
-	fs.StringVar(&f.shard, "shard", "", "take only the share `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
+	fs.StringVar(&f.shard, "shard", "", "take only the shard `I/N` of the files, I from 0; auto/N and auto take I from the job scheduler")
 	cmdline.Common(fs, "recursive")
 }
 

@@ -59,7 +59,7 @@ func topics() []cmdline.Topic {
 		},
 		cmdline.Topic{
 			Name: "environment", Title: "Environment", Short: "The environment variables", Section: true,
-			Text:    `A flag of the command line, and a flag that excludes it, has priority over its variable, and the variable over the configuration file.`,
+			Text:    `A flag on the command line has priority over its variable, and over the variables of the flags that it excludes. A variable has priority over the configuration file.`,
 			Entries: variables,
 		},
 		cmdline.Topic{

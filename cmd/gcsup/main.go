@@ -79,8 +79,8 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 		Long: `gcsup sends files and streams to Cloud Storage as resumable uploads. After an
 interruption at any moment it sends only the bytes that the service had not yet
 committed. Files of at most 8 MiB start over, and so does a stream without
---spool. A second cp -r skips finished files. cp without -r, or with attributes,
-skips them only with --manifest or --skip-identical.
+--spool. A second cp -r skips finished files. cp without -r, or with a flag that
+sets an attribute, skips them only with --manifest or --skip-identical.
 --parallel=auto may send up to 16 MiB of a large file twice.
 
 The object is byte-identical to the source, or it does not appear. --gzip stores

@@ -36,7 +36,7 @@ func newSync(std stdio) *cobra.Command {
 		Use:   "sync DIR gs://BUCKET[/PREFIX]",
 		Short: "Make a prefix equal to a directory",
 		Long: `sync uploads the files of DIR, and of the directories below it, that have no object
-or another one: DIR/a becomes PREFIX/a. It compares size and CRC32C.
+or a different one: DIR/a becomes PREFIX/a. It compares size and CRC32C.
 
 With --delete it then deletes the objects below PREFIX/ that have no file, each by the
 generation that was listed. It deletes nothing if a file was not uploaded or a directory

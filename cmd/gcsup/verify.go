@@ -87,8 +87,8 @@ func newVerify(std stdio) *cobra.Command {
 		Short: "Compare files with their objects, without an upload",
 		Long: `verify compares the size and the CRC32C of each SOURCE with those of its object. The
 objects are those that cp with the same arguments uploads to. Nothing is uploaded
-or changed. Objects without a file are ignored, unless --extra is given. A file whose
-object cp --gzip made is compressed, and compared with that.
+or changed. Objects without a file are ignored, unless --extra is given. If
+cp --gzip made the object, the file is compressed for the comparison.
 
 With --manifest, verify lists the buckets that FILE of cp --manifest records, and
 compares size and checksum of each object with the record. No file is read.

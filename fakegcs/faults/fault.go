@@ -142,8 +142,8 @@ type Action struct {
 	Status  int
 	Reason  string // of the JSON error; "" is the usual one of Status
 	Message string // of the JSON error
-	// Body replaces the JSON error. ContentType is its type, "" means text/html; if it is
-	// set, the body is Body, even if empty.
+	// Body replaces the JSON error. ContentType is its type; "" means text/html. If
+	// ContentType is set, the body is Body, even if empty.
 	Body        string
 	ContentType string
 	Location    string // the header of that name; the body is then Body, even if empty

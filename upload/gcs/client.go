@@ -94,10 +94,11 @@ type Client struct {
 // [session.ErrCredentials]. If ctx is done first, the error is its cause. Any other
 // error is a configuration error.
 //
-// Requests carry no credentials if [Options].Anonymous is set, if the endpoint is that
-// of STORAGE_EMULATOR_HOST, or if it is plain HTTP. Exception: a credentials file that is
-// named is used over plain HTTP to this machine. If requests carry no credentials, New looks
-// for none, and [Client.Anonymous] returns the reason.
+// Requests carry no credentials if [Options].Anonymous is set, if the endpoint is that of
+// STORAGE_EMULATOR_HOST, or if it is plain HTTP. Exception: over plain HTTP to this machine,
+// the credentials are used if CredentialsFile or GOOGLE_APPLICATION_CREDENTIALS names a
+// file. If requests carry no credentials, New looks for none, and [Client.Anonymous] returns
+// the reason.
 //
 // The client certificate for mutual TLS is that of the official library. The file is
 // GOOGLE_API_CERTIFICATE_CONFIG, else certificate_config.json in the directory of gcloud. It

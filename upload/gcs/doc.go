@@ -23,9 +23,10 @@
 // reason for a refusal, the error wraps a [session.ScopeError].
 //
 // Credentials and Options.Header go to the configured scheme and host only. Over
-// plain HTTP, credentials go to this machine only, and only if a credentials file
-// is named. No redirect is followed. If the service refuses a request that had no
-// credentials, the error includes the reason why none were sent.
+// plain HTTP, credentials go to this machine only, and only if
+// [Options].CredentialsFile or GOOGLE_APPLICATION_CREDENTIALS names a file. No
+// redirect is followed. If the service refuses a request that had no credentials,
+// the error includes the reason why none were sent.
 //
 // If the token service is not reached, the error is a [TokenServiceError], which
 // names its host and can be retried. If it refuses the credentials, the error wraps

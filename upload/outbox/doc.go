@@ -1,5 +1,5 @@
 // Package outbox uploads what appears in a directory, and removes each file when its object was
-// verified.
+// verified, unless [Options].Then keeps or moves it.
 //
 //	box, err := outbox.Open("/var/spool/out", up, upload.Spec{Bucket: "my-bucket", Object: "in/"}, nil)
 //	...

@@ -67,7 +67,8 @@ type Process struct {
 	Since time.Time `json:"since"`
 }
 
-// FileStatus is the state of a file.
+// FileStatus is the state of a file. Its State is disposing while the object exists, and the file is being removed,
+// moved or recorded.
 type FileStatus struct {
 	Name      string        `json:"name"`
 	State     string        `json:"state"` // uploading, disposing, waiting, failed

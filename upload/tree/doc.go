@@ -22,8 +22,9 @@
 //     Options.FollowSymlinks is set. The job has a path, because an upload opens the
 //     file later.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it out or
-//     it was removed during the walk. In a [List], equal hashes can leave one out.
-//     Empty files are files; empty directories have no job.
+//     it was removed during the walk. A [List] that is not sorted compares hashes
+//     of names, and leaves out a file if its hash is that of another name. Empty
+//     files are files; empty directories have no job.
 //   - No two jobs without an error have the same object.
 //   - Job.Path is a path for os.Open, and Job.Spec is the template with the
 //     object's name. Size and ModTime are those of the file, or of the target

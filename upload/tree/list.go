@@ -21,8 +21,8 @@ import (
 const maxLine = 64 << 10
 
 // List returns the jobs of a list of files, such as the output of find. The
-// paths in r end in the byte sep, '\n' or 0. The last one may have no end. Empty
-// paths are ignored, and a carriage return before '\n' is removed.
+// paths in r end in the byte sep, '\n' or 0. The last path need not end in it.
+// Empty paths are ignored, and a carriage return before '\n' is removed.
 //
 // spec is the template of all jobs; its Object is the prefix of the object
 // names. The rest of an object name is the path:

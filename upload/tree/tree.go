@@ -64,9 +64,10 @@ func Sources(args ...string) []Source {
 // classes \d, \D, \s, \S, \w and \W are also allowed outside.
 //
 // A pattern is compared with the path below the source, without DIR: the sources DIR
-// and DIR/. are equivalent. It matches the last elements of the path, as many as it
-// has, or all of the path if it begins with a slash. If it ends in a slash, it matches
-// only directories. A file is also selected if one of its directories matches.
+// and DIR/. are equivalent. A pattern of n elements matches the last n elements of the
+// path. If it begins with a slash, it matches the whole path. If it ends in a slash,
+// it matches only directories. A file is also selected if one of its directories
+// matches.
 //
 // For a source that is a file, the path is the last element of its path. For a file
 // of a list, it is the object name without the prefix.

@@ -34,7 +34,7 @@ func (f *SendFlags) AddRestarting(fs *pflag.FlagSet) {
 	f.stallRate = DefaultStallRate
 	DurationVar(fs, &f.retryFor, "retry-for", 0, "retry for `DURATION` without progress (default: by size, from half a minute to hours)")
 	DurationVar(fs, &f.maxWait, "max-wait", 32*time.Second, "wait at most `DURATION` before a retry, less than 1m")
-	DurationVar(fs, &f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request that lags `DURATION` behind --stall-rate; 0 disables this")
+	DurationVar(fs, &f.stallTimeout, "stall-timeout", 2*time.Minute, "cancel a request after `DURATION` without progress, or later if it is slower than --stall-rate; 0 disables this")
 	fs.Var(&f.stallRate, "stall-rate", "bytes per second that a request must transfer, such as 64KiB")
 	fs.Var(&f.chunkSize, "chunk-size", "bytes per request, such as 8MiB, for networks that cut long requests (default: 1GiB, then about one minute's worth)")
 	fs.Var(&f.requestRate, "request-rate", "at most `N` requests per second that change objects in a bucket, of all shards or workers together, or off (default: a rate that is found after the first 429)")
