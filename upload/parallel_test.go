@@ -126,7 +126,7 @@ func TestPartsResume(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, &fakegcs.Options{NoMD5: n%2 == 0, Rate: way.rate, Latency: 10 * time.Millisecond}, func(w *world) {
+				inBubbleWithMD5(t, &fakegcs.Options{NoIdempotencyTokens: true, NoMD5: n%2 == 0, Rate: way.rate, Latency: 10 * time.Millisecond}, func(w *world) {
 					content := data(way.size)
 					path := w.file(content)
 					ctx, stop := context.WithTimeout(w.t.Context(), time.Duration(n)*way.every+20*time.Millisecond)

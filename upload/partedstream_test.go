@@ -829,7 +829,8 @@ func TestStreamInPartsRandom(t *testing.T) {
 				f.Match, f.Skip, f.Times = faults.Match{Op: ops[rnd.IntN(len(ops))]}, rnd.IntN(3), 1+rnd.IntN(2)
 				plan = append(plan, f)
 			}
-			inBubble(t, &fakegcs.Options{NoMD5: rnd.IntN(2) == 0, Rate: mib << rnd.IntN(5), Latency: 20 * time.Millisecond, Faults: plan}, func(w *world) {
+			opts := &fakegcs.Options{NoIdempotencyTokens: true, NoMD5: rnd.IntN(2) == 0, Rate: mib << rnd.IntN(5), Latency: 20 * time.Millisecond, Faults: plan}
+			inBubbleWithMD5(t, opts, func(w *world) {
 				up := w.uploader(streamParts, func(o *upload.Options) {
 					o.Parallel.Connections, o.Memory = 2+rnd.IntN(8), []int64{0, 24 * mib, 48 * mib}[rnd.IntN(3)]
 				})

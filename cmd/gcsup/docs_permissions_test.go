@@ -219,9 +219,15 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	all := slices.Sorted(maps.Keys(permissions))
 	service.granted.Store(&all)
 	command(exit.OK, "cp", "small", "gs://demo/old")
-	command(exit.OK, "cp", "small", "gs://demo/extra/x")
-	command(exit.OK, "cp", "-r", "tree/.", "gs://demo/same")
-	command(exit.OK, "cp", "--manifest=record.jsonl", "small", "gs://demo/recorded")
+	for name, args := range map[string][]string{
+		"gs://demo/extra": {"cp", "small", "gs://demo/extra/x"},
+		"gs://demo/same":  {"cp", "-r", "tree/.", "gs://demo/same"},
+		"record.jsonl":    {"cp", "--manifest=record.jsonl", "small", "gs://demo/recorded"},
+	} {
+		if slices.Contains(f.args, name) {
+			command(exit.OK, args...)
+		}
+	}
 	if f.left != "" {
 		for _, op := range []faults.Op{faults.OpFinalize, faults.OpPartsComplete, faults.OpCompose} {
 			match := faults.Match{Op: op}

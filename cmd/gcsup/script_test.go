@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,8 @@ func TestMain(m *testing.M) {
 type unconfigured struct{ m *testing.M }
 
 func (u unconfigured) Run() int {
+	// Many tests make all commands again and again, which leaves almost nothing.
+	debug.SetGCPercent(400)
 	_ = os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "gcsup-no-configuration")) // the name is valid
 	return u.m.Run()
 }
@@ -89,6 +92,9 @@ func TestScripts(t *testing.T) {
 			// A program built with -race sleeps for a second before it ends, and
 			// reports a race with an exit code that gcsup uses too.
 			e.Setenv("GORACE", "atexit_sleep_ms=20 exitcode=166")
+			// Most processes end before their garbage is worth a collection.
+			e.Setenv("GOGC", "off")
+			e.Setenv("GOMEMLIMIT", "128MiB")
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

@@ -150,6 +150,7 @@ type half struct {
 	mu       sync.Mutex
 	cond     sync.Cond
 	buf      []byte // written and not yet read; len <= bufferSize
+	store    []byte // the memory of buf
 	readErr  error  // returned by reads when buf is empty
 	writeErr error  // returned by writes
 	readBy   deadline
@@ -172,8 +173,10 @@ func (h *half) read(p []byte) (int, error) {
 		case h.readErr == net.ErrClosed:
 			return 0, opError("read", net.ErrClosed)
 		case len(h.buf) > 0:
-			n := copy(p, h.buf)
-			h.buf = h.buf[:copy(h.buf, h.buf[n:])]
+			n := copyBytes(p, h.buf)
+			if h.buf = h.buf[n:]; len(h.buf) == 0 {
+				h.buf = h.store[:0]
+			}
 			h.cond.Broadcast()
 			return n, nil
 		case h.readErr == io.EOF:
@@ -201,13 +204,27 @@ func (h *half) write(p []byte) (int, error) {
 			return written, nil
 		}
 		if n := min(bufferSize-len(h.buf), len(p)); n > 0 {
-			h.buf = append(h.buf, p[:n]...)
+			h.append(p[:n])
 			p, written = p[n:], written+n
 			h.cond.Broadcast()
 			continue
 		}
 		h.cond.Wait()
 	}
+}
+
+// append adds p to the buffer, which then has at most bufferSize bytes. A reader that takes few bytes at a time
+// leaves free space before them. They move there only if half of store is free, so that each byte rarely moves.
+func (h *half) append(p []byte) {
+	size := len(h.buf) + len(p)
+	if cap(h.buf) < size {
+		if len(h.store) < 2*size {
+			h.store = make([]byte, max(2*size, 4<<10))
+		}
+		h.buf = h.store[:copy(h.store, h.buf)]
+	}
+	h.buf = h.buf[:size]
+	copyBytes(h.buf[size-len(p):], p)
 }
 
 // awaitRead waits until the buffer is empty, at most for limit.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +98,32 @@ func TestCloseWriteKeepsTheOtherDirection(t *testing.T) {
 	server.Close()
 	if got, err := io.ReadAll(client); string(got) != "still here" || err != nil {
 		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// TestReadsAndWritesOfAnySize checks that all bytes arrive in their order, however many each call takes.
+func TestReadsAndWritesOfAnySize(t *testing.T) {
+	sent := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(sent)
+	for _, sizes := range [][2]int{{1 << 20, 1000}, {1000, 1 << 20}, {5000, 4095}, {8192, 12289}} {
+		client, server := connect(t)
+		go func() {
+			for p := range slices.Chunk(sent, sizes[0]) {
+				client.Write(p)
+			}
+			client.Close()
+		}()
+		var got []byte
+		for p := make([]byte, sizes[1]); ; {
+			n, err := server.Read(p)
+			got = append(got, p[:n]...)
+			if err != nil {
+				break
+			}
+		}
+		if !bytes.Equal(got, sent) {
+			t.Errorf("writes of %d bytes and reads of %d: %d bytes arrived, or other ones", sizes[0], sizes[1], len(got))
+		}
 	}
 }
 

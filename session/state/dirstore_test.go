@@ -238,6 +238,14 @@ func TestOpenDirErrors(t *testing.T) {
 	}
 }
 
+// TestOpenDirNames checks that the error is about the directory that cannot be made, not about one that is missing later.
+func TestOpenDirNames(t *testing.T) {
+	_, err := state.OpenDir(filepath.Join(t.TempDir(), strings.Repeat("x", 300)))
+	if e, ok := errors.AsType[*fs.PathError](err); !ok || e.Op != "mkdir" {
+		t.Errorf("OpenDir: %v, want an error of mkdir", err)
+	}
+}
+
 // TestRelativeDir checks that a relative path of the directory does not change
 // with the working directory.
 func TestRelativeDir(t *testing.T) {

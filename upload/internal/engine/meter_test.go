@@ -29,6 +29,29 @@ func TestMeterOfAPart(t *testing.T) {
 	}
 }
 
+// TestMeterLooks checks that a read notes that the bytes of the reads before it arrived, after each MiB and after each
+// 50 ms.
+func TestMeterLooks(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{}, func(w *world) {
+		transfer := w.transfer(spec, file(nil), engine.TransferOptions{})
+		m := transfer.Meter(bytes.NewReader(data(2 * mib)))
+		defer m.Close()
+		for i, step := range []struct {
+			wait    time.Duration
+			n, want int64
+		}{
+			{0, mib - 1, 0}, {0, 1, 0}, {0, 1, mib}, {49 * time.Millisecond, 1, mib}, {time.Millisecond, 1, mib + 2},
+		} {
+			time.Sleep(step.wait)
+			_, _ = m.Read(make([]byte, step.n))
+			if _, _, arrived, _ := transfer.Wire.Pos.Load(); arrived != step.want {
+				t.Errorf("step %d: %d bytes arrived, want %d", i, arrived, step.want)
+			}
+		}
+	})
+}
+
 // TestMeterCountsBytes checks that the bytes of a transfer are counted on their way to the network, that what arrived is not more than
 // that, and that many bytes are a success of the service, although no reply has arrived.
 func TestMeterCountsBytes(t *testing.T) {

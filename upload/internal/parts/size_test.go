@@ -65,6 +65,23 @@ func TestPartSizes(t *testing.T) {
 	}
 }
 
+// TestPartsOfOneByteMore checks that there are not more parts than intended if the size is not divisible.
+func TestPartsOfOneByteMore(t *testing.T) {
+	if got := (Options{Connections: 2, Min: 1}).Size(2*perConnection*chunk.Granularity + 1); got != 2*chunk.Granularity {
+		t.Errorf("parts of %d bytes", got)
+	}
+}
+
+// TestPartsWithoutLimit checks that no limit of the memory does not make parts small.
+func TestPartsWithoutLimit(t *testing.T) {
+	if got := multipartSize(1<<30, 16<<20, 0); got != 16<<20 {
+		t.Errorf("parts of %d bytes", got)
+	}
+	if got := streamPart(16<<20, 1<<40, 0); got < 32<<20 {
+		t.Errorf("parts of a stream of %d bytes", got)
+	}
+}
+
 // TestStreamPartsOverlap checks that the parts of a long stream in several multipart uploads leave memory for the next
 // ones: the sender of a part that has all the memory would wait for its source, and the source for the sender.
 func TestStreamPartsOverlap(t *testing.T) {

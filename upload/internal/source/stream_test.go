@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/iotest"
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
@@ -114,6 +115,19 @@ func TestStreamKeepsAWindow(t *testing.T) {
 		if _, err := s.Next(t.Context(), offset, q); !errors.Is(err, session.ErrProtocol) {
 			t.Errorf("bytes from %d, which are no longer kept: %v", offset, err)
 		}
+	}
+}
+
+// TestFirst checks the size of the first window, and the error of a stream that cannot be read.
+func TestFirst(t *testing.T) {
+	for _, tt := range []struct{ size, want int }{{1000, 1000}, {3 * q, 2 * q}} {
+		n, whole, err := streamOf(t, bytes.NewReader(random(tt.size))).First(t.Context())
+		if int(n) != tt.want || whole != (tt.size == tt.want) || err != nil {
+			t.Errorf("%d bytes: a window of %d, whole %v, %v", tt.size, n, whole, err)
+		}
+	}
+	if _, _, err := streamOf(t, iotest.ErrReader(io.ErrClosedPipe)).First(t.Context()); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a stream that cannot be read: %v", err)
 	}
 }
 
