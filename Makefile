@@ -44,7 +44,7 @@ lint:
 check:
 	bash .ci/run --no-install
 
-# dist builds a release into dist/: docs/release.md. VERSION stamps another version
+# dist builds a release into dist/: docs/maintain/release.md. VERSION stamps another version
 # than that of git describe. TARGETS=linux/amd64,darwin/arm64 selects platforms. SIGN_KEY=FILE
 # signs SHA256SUMS with minisign and the secret key in the file.
 TARGETS = all
@@ -56,7 +56,7 @@ dist:
 
 # publish-as gives the modules an import path with a domain: make publish-as MODULE=example.com/you/gcsup.
 # VERSION=v0.2.0 is the version that they require of each other, and OWNER=@team the owner of the code:
-# docs/release.md.
+# docs/maintain/release.md.
 publish-as:
 	go run ./internal/publish $(if $(VERSION),-version '$(VERSION)') $(if $(OWNER),-owner '$(OWNER)') '$(MODULE)'
 
@@ -76,7 +76,7 @@ dist-check:
 	sh internal/dist/check.sh $(DIST_VERSION) -targets $(CHECK_TARGETS)
 
 # test-arm64 and test-windows run a release of another platform here, with qemu
-# and with wine: docs/release.md has the last results.
+# and with wine: docs/maintain/release.md has the last results.
 test-arm64:
 	sh internal/dist/foreign.sh arm64
 
@@ -85,7 +85,7 @@ test-windows:
 
 # The benchmarks run gcsup, a baseline and the server as processes of their own, in turn.
 # They print medians and the spread of nine runs, the ratios, and whether the machine was
-# idle: docs/performance.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
+# idle: docs/explain/performance.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
 # release: without the tags, gRPC is part of it, and 13 MiB more are resident.
 build_released = go build -tags disable_grpc_modules,grpcnotrace
 
@@ -160,9 +160,9 @@ compat-python: SUITES = suite-python suite-python-system
 compat-node compat-python compat-gcsfs:
 	SUITE_DIR=$(abspath $(DIR)) COMPAT_SECONDS=1200 sh internal/compat/compat.sh $(or $(SUITES),$(@:compat-%=suite-%))
 
-# compat-table writes the results of the runs with COMPAT_RECORD=1 into docs/emulator.md.
+# compat-table writes the results of the runs with COMPAT_RECORD=1 into docs/emulator/emulator.md.
 compat-table:
-	go run ./internal/compat suites -table docs/emulator.md
+	go run ./internal/compat suites -table docs/emulator/emulator.md
 
 # live checks the facts of package fakegcstest on the real service, with your
 # credentials, and prints the differences: make live BUCKET=gs://BUCKET. LIVE has flags
@@ -171,7 +171,7 @@ compat-table:
 live:
 	go run ./internal/compat live $(LIVE) $(BUCKET)
 
-# The next targets try to break the program; docs/reliability.md has the results.
+# The next targets try to break the program; docs/explain/reliability.md has the results.
 # reliability runs a short form of them; each of the others runs one test at length.
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1

@@ -40,7 +40,7 @@ func newFaults(q *request) ([]faults.Fault, error) {
 	return faults.Random(numbers[1], int(numbers[0]), int64(numbers[2])), nil
 }
 
-// control serves the paths that control the server; docs/emulator.md lists them.
+// control serves the paths that control the server; docs/emulator/emulator.md lists them.
 func (s *Server) control(q *request) *reply {
 	path := q.URL.Path
 	if strings.HasPrefix(path, "/retry_test") {

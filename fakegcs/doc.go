@@ -1,6 +1,6 @@
 // Package fakegcs is a strict Cloud Storage server for tests and demos. It was never
 // run beside the real service. CI compares its replies with public recordings of the
-// service, which have no data requests of a resumable upload: see docs/emulator.md. It
+// service, which have no data requests of a resumable upload: see docs/emulator/emulator.md. It
 // keeps objects in memory or in a directory.
 //
 // In a test, one call starts a server that ends with the test:
@@ -55,6 +55,6 @@
 // Access control lists, IAM policies and HMAC keys are kept as they are set, and not
 // enforced. gRPC is not implemented. A signed URL works, but
 // its signature is not checked. Objects with an encryption key are not encrypted. The
-// page docs/emulator.md lists the known differences from the service, the paths that
+// page docs/emulator/emulator.md lists the known differences from the service, the paths that
 // control the server over HTTP, and what a server costs.
 package fakegcs

@@ -24,7 +24,8 @@
 // header, the expected size, and a confirmation before the object is published.
 // Package gcsup/upload/tree lists files for Files, and package
 // gcsup/upload/manifest records which are finished. Package gcsup/upload/mirror makes a
-// prefix equal to a directory. docs/examples has a small program for each use, and docs/glossary.md explains the words.
+// prefix equal to a directory. docs/examples has a small program for each use, and
+// docs/start/glossary.md explains the words.
 //
 // The HTTP client adds the credentials. Package gcsup/upload/gcs makes one from
 // Application Default Credentials. Package upload links no Google SDK. A client of your

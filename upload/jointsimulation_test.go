@@ -37,7 +37,8 @@ var jointAllFlag = flag.Bool("joint-all", false, "continue after a failure")
 // fails, the user pauses the uploads and interrupts the process, alone or at the same time. Sizes and rates are about
 // a hundredth of real ones, and times are real.
 //
-// It asserts what docs/backoff.md and the documentation of the package promise, see jointShare and the other promises.
+// It asserts what docs/explain/backoff.md and the documentation of the package promise, see jointShare and the
+// other promises.
 // The waits before retries do not depend on the seed: a seed may fail in one run and pass in the next.
 //
 //	go test ./upload -run JointSimulation -seed 17          one seed, with its story

@@ -140,7 +140,7 @@ func connectionMemory(size int64) int64 {
 // TransportOptions configure the connections of [NewTransport].
 type TransportOptions struct {
 	// CongestionControl is the TCP congestion control of each connection, on Linux. Over a link that loses
-	// packets, bbr is several times as fast as cubic: see docs/performance.md. "auto" uses bbr for connections
+	// packets, bbr is several times as fast as cubic: see docs/explain/performance.md. "auto" uses bbr for connections
 	// to other machines if the system has it and allows it, and otherwise changes nothing. With another name
 	// that the system refuses, each connection fails. "" and "system" leave the choice to the system.
 	CongestionControl string

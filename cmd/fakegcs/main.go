@@ -1,5 +1,5 @@
 // Command fakegcs serves an emulator of Cloud Storage, for the tests of programs in any language. It is
-// gcsup emulator as a program of its own, see docs/emulator.md.
+// gcsup emulator as a program of its own, see docs/emulator/emulator.md.
 package main
 
 import (
@@ -89,7 +89,7 @@ func checkClient(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "usage: fakegcs check-client [FLAG...] -- COMMAND [ARG...]\n\n"+
-			"It finds the faults of a client, see docs/emulator.md. COMMAND uploads {file} as {object} to {bucket} at\n"+
+			"It finds the faults of a client, see docs/emulator/emulator.md. COMMAND uploads {file} as {object} to {bucket} at\n"+
 			"{endpoint}. The exit code is 65 if it fails a script.\n\nflags:\n")
 		flags.PrintDefaults()
 	}

@@ -15,7 +15,7 @@ import (
 	"gcsup/fakegcs/faults"
 )
 
-// TestGuide runs the commands of docs/guide.md in their order, as a user who has one bucket after the
+// TestGuide runs the commands of docs/how-to/guide.md in their order, as a user who has one bucket after the
 // other. The part about moving an upload begins with an upload that was interrupted, whose ID
 // replaces the word ID. gcloud does nothing, ssh runs its command with another state directory, and
 // timeout interrupts its command when the outbox is empty, however long that takes.
@@ -24,7 +24,7 @@ func TestGuide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs for some seconds")
 	}
-	page, err := os.ReadFile("../../docs/guide.md")
+	page, err := os.ReadFile("../../docs/how-to/guide.md")
 	if err != nil {
 		t.Fatal(err)
 	}

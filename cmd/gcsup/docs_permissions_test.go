@@ -80,7 +80,7 @@ func (s *iam) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// feature is a row of docs/permissions.md with a command that uses it.
+// feature is a row of docs/reference/permissions.md with a command that uses it.
 type feature struct {
 	row   string
 	args  []string
@@ -89,13 +89,13 @@ type feature struct {
 	leave []string // flags of that upload
 }
 
-// TestPermissions runs each feature in docs/permissions.md with the permissions of its row, and with one
+// TestPermissions runs each feature in docs/reference/permissions.md with the permissions of its row, and with one
 // less.
 func TestPermissions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs each feature several times")
 	}
-	page, err := os.ReadFile("../../docs/permissions.md")
+	page, err := os.ReadFile("../../docs/reference/permissions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestPermissions(t *testing.T) {
 	} {
 		r, ok := rows[f.row]
 		if !ok {
-			t.Errorf("docs/permissions.md has no row %s", f.row)
+			t.Errorf("docs/reference/permissions.md has no row %s", f.row)
 			continue
 		}
 		covered[f.row] = true

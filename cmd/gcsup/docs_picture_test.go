@@ -24,8 +24,8 @@ import (
 
 // The pictures in README.md, and their colors.
 var pictures = map[string]screentest.Theme{
-	"../../docs/resume-dark.svg":  {Background: "#0d1117", Border: "#3d444d", Text: "#d1d7e0", Title: "#9198a1", Colors: map[string]string{"32": "#3fb950"}},
-	"../../docs/resume-light.svg": {Background: "#ffffff", Border: "#d1d9e0", Text: "#1f2328", Title: "#59636e", Colors: map[string]string{"32": "#1a7f37"}},
+	"../../docs/start/resume-dark.svg":  {Background: "#0d1117", Border: "#3d444d", Text: "#d1d7e0", Title: "#9198a1", Colors: map[string]string{"32": "#3fb950"}},
+	"../../docs/start/resume-light.svg": {Background: "#ffffff", Border: "#d1d9e0", Text: "#1f2328", Title: "#59636e", Colors: map[string]string{"32": "#1a7f37"}},
 }
 
 const pictureTitle = "an upload is killed, and the same command resumes it"

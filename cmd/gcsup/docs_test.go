@@ -101,11 +101,11 @@ func TestDocumentedJSON(t *testing.T) {
 }
 
 // documents returns the pages, scripts and manifests that users read, by name. Those of the help are
-// in docs/reference.md.
+// in docs/reference/reference.md.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/schedulers/*", "fleet/*.md", "fleet/deploy/*"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/how-to/schedulers/*", "fleet/*.md", "fleet/deploy/*"} {
 		names, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -146,15 +146,15 @@ func TestDocumentedVersions(t *testing.T) {
 	}
 }
 
-// TestDocumentedRetries checks the numbers of retries in the topic retries, docs/comparison.md and
-// docs/from-storage-writer.md.
+// TestDocumentedRetries checks the numbers of retries in the topic retries, docs/explain/comparison.md and
+// docs/library/from-storage-writer.md.
 func TestDocumentedRetries(t *testing.T) {
 	few, many := backoff.Retries(8<<20), backoff.Retries(1<<30)
 	pages := documents(t)
 	for name, c := range map[string]struct{ text, want string }{
-		"the topic retries":           {topicText("retries"), fmt.Sprintf("%d retries (half a minute) up to 8 MiB, %d (11 minutes) for 1 GiB", few, many)},
-		"docs/comparison.md":          {pages["../../docs/comparison.md"], fmt.Sprintf("after %d retries, later for large files (1 GiB: 11 minutes)", few)},
-		"docs/from-storage-writer.md": {pages["../../docs/from-storage-writer.md"], fmt.Sprintf("after %d retries in a row without a newly committed byte (at the %dth failure)", few, few+1)},
+		"the topic retries":                   {topicText("retries"), fmt.Sprintf("%d retries (half a minute) up to 8 MiB, %d (11 minutes) for 1 GiB", few, many)},
+		"docs/explain/comparison.md":          {pages["../../docs/explain/comparison.md"], fmt.Sprintf("after %d retries, later for large files (1 GiB: 11 minutes)", few)},
+		"docs/library/from-storage-writer.md": {pages["../../docs/library/from-storage-writer.md"], fmt.Sprintf("after %d retries in a row without a newly committed byte (at the %dth failure)", few, few+1)},
 	} {
 		if !strings.Contains(c.text, c.want) {
 			t.Errorf("%s does not contain %q", name, c.want)
@@ -162,9 +162,9 @@ func TestDocumentedRetries(t *testing.T) {
 	}
 }
 
-// TestDocumentedFaults checks the faults in docs/emulator.md.
+// TestDocumentedFaults checks the faults in docs/emulator/emulator.md.
 func TestDocumentedFaults(t *testing.T) {
-	plans := regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(documents(t)["../../docs/emulator.md"], -1)
+	plans := regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(documents(t)["../../docs/emulator/emulator.md"], -1)
 	if len(plans) < 2 {
 		t.Fatalf("found only %d fault plans", len(plans))
 	}
@@ -175,10 +175,10 @@ func TestDocumentedFaults(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests checks that the tests that docs/reliability.md names exist, and how many fuzz targets
+// TestDocumentedTests checks that the tests that docs/explain/reliability.md names exist, and how many fuzz targets
 // there are.
 func TestDocumentedTests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reliability.md")
+	page, err := os.ReadFile("../../docs/explain/reliability.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,17 +196,17 @@ func TestDocumentedTests(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1) {
 		if !strings.Contains(tests.String(), "\nfunc "+name) {
-			t.Errorf("docs/reliability.md names %s, but there is no such test", name)
+			t.Errorf("docs/explain/reliability.md names %s, but there is no such test", name)
 		}
 	}
 	if want := fmt.Sprintf("\n%d targets fuzz", strings.Count(tests.String(), "\nfunc Fuzz")); !strings.Contains(string(page), want) {
-		t.Errorf("docs/reliability.md does not contain %q", want)
+		t.Errorf("docs/explain/reliability.md does not contain %q", want)
 	}
 }
 
-// TestDocumentedLimits compares the numbers in docs/limits.md with the constants of the code.
+// TestDocumentedLimits compares the numbers in docs/explain/limits.md with the constants of the code.
 func TestDocumentedLimits(t *testing.T) {
-	page := strings.Join(strings.Fields(documents(t)["../../docs/limits.md"]), " ")
+	page := strings.Join(strings.Fields(documents(t)["../../docs/explain/limits.md"]), " ")
 	for _, c := range []struct{ file, name, text string }{
 		{"internal/breaker/breaker.go", "defaultThreshold", "opens after %s failures"},
 		{"backoff/rate.go", "firstRateMin", "then from %s to"},
@@ -245,7 +245,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"internal/grace/grace.go", "Store", "A store has %s in"},
 	} {
 		if want := fmt.Sprintf(c.text, constantText(t, "../../"+c.file, c.name)); !strings.Contains(page, want) {
-			t.Errorf("%s, %s: docs/limits.md does not contain %q", c.file, c.name, want)
+			t.Errorf("%s, %s: docs/explain/limits.md does not contain %q", c.file, c.name, want)
 		}
 	}
 }

@@ -384,7 +384,7 @@ const (
 // optional are the permissions that only some commands need.
 var optional = []string{bucket.PermissionDelete, permissionGet, permissionList}
 
-// usesOf has what needs a permission. docs/permissions.md has the details.
+// usesOf has what needs a permission. docs/reference/permissions.md has the details.
 var usesOf = map[string]string{
 	bucket.PermissionDelete: "cp and sync cannot replace an object, and sync --delete deletes none",
 	permissionGet:           "--remove-source, outbox run and verify of one file need it; large files are sent over one connection",

@@ -157,7 +157,7 @@ func topicPage(t cmdline.Topic, date string) string {
 	return r.String()
 }
 
-// anchor returns the anchor of a heading in docs/reference.md.
+// anchor returns the anchor of a heading in docs/reference/reference.md.
 func anchor(heading string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(heading, ",", "")), " ", "-")
 }

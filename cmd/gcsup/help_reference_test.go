@@ -13,12 +13,12 @@ import (
 	"gcsup/internal/cli/cmdline"
 )
 
-const referenceFile = "../../docs/reference.md"
+const referenceFile = "../../docs/reference/reference.md"
 
 // defaultsTitle is the heading of the flag that all commands have, which is not repeated for each.
 const defaultsTitle = "Defaults"
 
-// TestReference checks that docs/reference.md is what the tables of the help generate. With
+// TestReference checks that docs/reference/reference.md is what the tables of the help generate. With
 // -update it writes the file.
 func TestReference(t *testing.T) {
 	want := reference()
@@ -37,17 +37,17 @@ func TestReference(t *testing.T) {
 	lines := strings.Split(string(have), "\n")
 	for i, line := range strings.Split(want, "\n") {
 		if i >= len(lines) || lines[i] != line {
-			t.Fatalf("docs/reference.md differs in line %d, which should be\n%s\nrun go test ./cmd/gcsup -run TestReference -update", i+1, line)
+			t.Fatalf("docs/reference/reference.md differs in line %d, which should be\n%s\nrun go test ./cmd/gcsup -run TestReference -update", i+1, line)
 		}
 	}
-	t.Fatal("docs/reference.md has more lines than the program generates; run go test ./cmd/gcsup -run TestReference -update")
+	t.Fatal("docs/reference/reference.md has more lines than the program generates; run go test ./cmd/gcsup -run TestReference -update")
 }
 
 // reference returns the reference of the commands, the flags and the topics of the help.
 func reference() string {
 	r := &markdown{}
 	r.WriteString("# Reference\n\n")
-	r.paragraph("The program generates this page from the tables of its help: do not edit it. The man pages have the same texts. `gcsup help COMMAND` lists the common flags, `gcsup help flags COMMAND` all, and `gcsup help TOPIC` prints a topic. The [guide](guide.md) is organized by task.")
+	r.paragraph("The program generates this page from the tables of its help: do not edit it. The man pages have the same texts. `gcsup help COMMAND` lists the common flags, `gcsup help flags COMMAND` all, and `gcsup help TOPIC` prints a topic. The [guide](../how-to/guide.md) is organized by task.")
 	r.paragraph("Results go to standard output. Progress, messages and errors go to standard error, one line each, with the prefix `gcsup: `. With `--json`, standard output is JSON Lines only.")
 	root := commands()
 	r.contents()

@@ -23,7 +23,7 @@ func topicText(name string) string {
 	return string(text)
 }
 
-// topics returns the topics of the help, which the man pages and docs/reference.md have, too.
+// topics returns the topics of the help, which the man pages and docs/reference/reference.md have, too.
 func topics() []cmdline.Topic {
 	all := []cmdline.Topic{
 		{Name: "names", Title: "Names of objects", Short: "Which object a file becomes"},

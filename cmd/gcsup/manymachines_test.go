@@ -78,10 +78,10 @@ func (n node) numbers() (all []int) {
 	return all
 }
 
-// manifestOf returns a file of docs/schedulers.
+// manifestOf returns a file of docs/how-to/schedulers.
 func manifestOf(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "schedulers", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "how-to", "schedulers", name))
 	if err != nil {
 		t.Fatal(err)
 	}

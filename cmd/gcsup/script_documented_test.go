@@ -10,10 +10,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// symptomsFile is docs/troubleshooting.md. Scripts change the directory of their commands, not that of this process.
-var symptomsFile = filepath.Join("..", "..", "docs", "troubleshooting.md")
+// symptomsFile is docs/how-to/troubleshooting.md. Scripts change the directory of their commands, not that of this
+// process.
+var symptomsFile = filepath.Join("..", "..", "docs", "how-to", "troubleshooting.md")
 
-// symptoms returns the messages in docs/troubleshooting.md by heading.
+// symptoms returns the messages in docs/how-to/troubleshooting.md by heading.
 func symptoms(ts *testscript.TestScript) map[string][]string {
 	page, err := os.ReadFile(symptomsFile)
 	ts.Check(err)
@@ -23,7 +24,7 @@ func symptoms(ts *testscript.TestScript) map[string][]string {
 		_, block, _ := strings.Cut(body, "\n```\n")
 		block, _, found := strings.Cut(block, "\n```\n")
 		if !found {
-			ts.Fatalf("docs/troubleshooting.md has no message under %s", heading)
+			ts.Fatalf("docs/how-to/troubleshooting.md has no message under %s", heading)
 		}
 		all[heading] = strings.Split(block, "\n")
 	}
@@ -31,7 +32,7 @@ func symptoms(ts *testscript.TestScript) map[string][]string {
 }
 
 // scriptDocumented checks that the last command printed exactly the messages under a heading of
-// docs/troubleshooting.md, in which … stands for any text. They may be a part of standard output.
+// docs/how-to/troubleshooting.md, in which … stands for any text. They may be a part of standard output.
 func scriptDocumented(ts *testscript.TestScript, neg bool, args []string) {
 	misused(ts, neg, len(args) <= 1, "documented [HEADING]")
 	all := symptoms(ts)
@@ -39,14 +40,14 @@ func scriptDocumented(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
 		for heading := range all {
 			if !used[heading] {
-				ts.Fatalf("docs/troubleshooting.md has %q, which no script produces", heading)
+				ts.Fatalf("docs/how-to/troubleshooting.md has %q, which no script produces", heading)
 			}
 		}
 		return
 	}
 	want := all[args[0]]
 	if want == nil {
-		ts.Fatalf("docs/troubleshooting.md has no heading %q", args[0])
+		ts.Fatalf("docs/how-to/troubleshooting.md has no heading %q", args[0])
 	}
 	used[args[0]] = true
 	messages := lines(ts.ReadFile("stderr"))
@@ -56,12 +57,12 @@ func scriptDocumented(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, line := range want {
 		if !slices.ContainsFunc(printed, func(text string) bool { return matches(line, text) }) {
-			ts.Fatalf("docs/troubleshooting.md has under %q\n%s\nprinted was\n%s", args[0], line, strings.Join(printed, "\n"))
+			ts.Fatalf("docs/how-to/troubleshooting.md has under %q\n%s\nprinted was\n%s", args[0], line, strings.Join(printed, "\n"))
 		}
 	}
 	for _, text := range messages {
 		if !slices.ContainsFunc(want, func(line string) bool { return matches(line, text) }) {
-			ts.Fatalf("docs/troubleshooting.md does not have under %q\n%s", args[0], text)
+			ts.Fatalf("docs/how-to/troubleshooting.md does not have under %q\n%s", args[0], text)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (u unconfigured) Run() int {
 //	same-encrypted gs://B/O FILE KEYFILE  like same-object, for an object that only the key can read
 //	no-text TEXT FILE...           the files do not contain the text
 //	requester-pays NAME            make the bucket one for which the requester pays
-//	documented [HEADING]           the last command printed what docs/troubleshooting.md has there; without HEADING, all was used
+//	documented [HEADING]           the last command printed what docs/how-to/troubleshooting.md has there; without it, all was used
 //
 // A script that begins with [!full] skip runs in .ci/run, and one with [short]
 // skip in all but go test -short. With [!full] stop, or [short] stop, a script ends

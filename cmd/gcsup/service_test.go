@@ -17,10 +17,10 @@ import (
 	"gcsup/internal/cli/exit"
 )
 
-// blocks returns the fenced blocks of docs/service.md in a language.
+// blocks returns the fenced blocks of docs/how-to/service.md in a language.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/service.md")
+	page, err := os.ReadFile("../../docs/how-to/service.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,12 +31,12 @@ func blocks(t *testing.T, language string) []string {
 		}
 	}
 	if len(found) == 0 {
-		t.Fatalf("docs/service.md has no block of %s", language)
+		t.Fatalf("docs/how-to/service.md has no block of %s", language)
 	}
 	return found
 }
 
-// serviceCommands returns the command lines of docs/service.md and its CronJob, without the name
+// serviceCommands returns the command lines of docs/how-to/service.md and its CronJob, without the name
 // of the program.
 func serviceCommands(t *testing.T) map[string][]string {
 	t.Helper()
@@ -121,7 +121,7 @@ func TestServiceOutbox(t *testing.T) {
 		}
 		return strings.Fields(m[1])
 	}
-	page, err := os.ReadFile("../../docs/service.md")
+	page, err := os.ReadFile("../../docs/how-to/service.md")
 	if err != nil {
 		t.Fatal(err)
 	}

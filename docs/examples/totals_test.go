@@ -36,10 +36,10 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestTotalsIsAsDocumented checks that TestTotals has the set-up lines that docs/emulator.md shows,
+// TestTotalsIsAsDocumented checks that TestTotals has the set-up lines that docs/emulator/emulator.md shows,
 // and none of those that they replace.
 func TestTotalsIsAsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../emulator.md")
+	page, err := os.ReadFile("../emulator/emulator.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestTotalsIsAsDocumented(t *testing.T) {
 	_, diff, _ := strings.Cut(string(page), "```diff\n")
 	diff, _, ok := strings.Cut(diff, "```\n")
 	if !ok {
-		t.Fatal("docs/emulator.md has no diff")
+		t.Fatal("docs/emulator/emulator.md has no diff")
 	}
 	var added strings.Builder
 	for line := range strings.Lines(diff) {
@@ -64,6 +64,6 @@ func TestTotalsIsAsDocumented(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(source), added.String()) {
-		t.Errorf("the test does not have these lines of docs/emulator.md:\n%s", &added)
+		t.Errorf("the test does not have these lines of docs/emulator/emulator.md:\n%s", &added)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestJobsOfDocs(t *testing.T) {
 	decode := func(name string, into any) {
 		t.Helper()
-		text, err := os.ReadFile("../../docs/schedulers/" + name)
+		text, err := os.ReadFile("../../docs/how-to/schedulers/" + name)
 		if err == nil {
 			err = yaml.UnmarshalStrict(text, into)
 		}

@@ -53,7 +53,7 @@ func (t Task) expand(args []string) []string {
 	return list
 }
 
-// environment returns the variables by which clients find the server, see docs/emulator.md.
+// environment returns the variables by which clients find the server, see docs/emulator/emulator.md.
 func (t Task) environment() []string {
 	env := []string{
 		"STORAGE_EMULATOR_HOST=" + t.Endpoint,

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the clients that were checked into docs/emulator.md")
+var update = flag.Bool("update", false, "write the clients that were checked into docs/emulator/emulator.md")
 
 // peer is a client of others that was checked.
 type peer struct {
@@ -34,7 +34,7 @@ type peerFault struct {
 	Code string `json:"code"`
 }
 
-// TestPeers compares docs/emulator.md with testdata/peers.json. The latter has the results of gcsup
+// TestPeers compares docs/emulator/emulator.md with testdata/peers.json. The latter has the results of gcsup
 // emulator check-client --json.
 func TestPeers(t *testing.T) {
 	text, err := os.ReadFile("testdata/peers.json")
@@ -48,7 +48,7 @@ func TestPeers(t *testing.T) {
 	for _, p := range peers {
 		p.check(t)
 	}
-	const page, end = "../../docs/emulator.md", "<!-- end of the clients -->\n"
+	const page, end = "../../docs/emulator/emulator.md", "<!-- end of the clients -->\n"
 	const begin = "<!-- go test ./internal/clientcheck -run TestPeers -update writes this -->\n"
 	text, err = os.ReadFile(page)
 	if err != nil {

@@ -7,7 +7,7 @@
 #
 # Each client has a script in this directory. COMPAT_SECONDS limits the time of each
 # (default 400). With COMPAT_RECORD=1 the results are recorded in results.json, for the table in
-# docs/emulator.md.
+# docs/emulator/emulator.md.
 set -eu
 cd "$(dirname "$0")/../.."
 

@@ -1,7 +1,7 @@
 // Package congestion chooses the TCP congestion control of connections.
 //
 // cubic, the default of Linux, takes each lost packet for congestion. bbr does not, and is several times
-// as fast over a link that loses packets: see docs/performance.md.
+// as fast over a link that loses packets: see docs/explain/performance.md.
 //
 // [Check] checks a name, and [Control] sets it for a [net.Dialer].
 package congestion

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestAPI compares the exported names of the public packages with docs/api.txt, so that a change of the API is seen in a
-// review. It looks at the files for linux.
+// TestAPI compares the exported names of the public packages with docs/reference/api.txt, so that a change of
+// the API is seen in a review. It looks at the files for linux.
 func TestAPI(t *testing.T) {
 	linux := build.Default
 	linux.GOOS, linux.GOARCH = "linux", "amd64"
@@ -62,7 +62,7 @@ func TestAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(root, "docs", "api.txt")
+	name := filepath.Join(root, "docs", "reference", "api.txt")
 	if *update {
 		if err := os.WriteFile(name, got.Bytes(), 0o666); err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line := differs(got.String(), string(want)); line != "" {
-		t.Errorf("docs/api.txt is not true from this line: %s\nrun: go test ./internal/deptest -run TestAPI -update", line)
+		t.Errorf("docs/reference/api.txt is not true from this line: %s\nrun: go test ./internal/deptest -run TestAPI -update", line)
 	}
 }
 

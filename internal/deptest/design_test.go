@@ -20,17 +20,17 @@ const root = "../.."
 // module is the beginning of the import paths of this module. make publish-as changes it.
 var module = strings.TrimSuffix(reflect.TypeFor[pkg]().PkgPath(), "internal/deptest_test")
 
-// designPage returns docs/design.md.
+// designPage returns docs/maintain/design.md.
 func designPage(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "maintain", "design.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(page)
 }
 
-// TestDesignDiagram checks the arrows in docs/design.md. Along each arrow there is an import, and each import
+// TestDesignDiagram checks the arrows in docs/maintain/design.md. Along each arrow there is an import, and each import
 // between two boxes follows arrows. The text of a box begins with its packages.
 func TestDesignDiagram(t *testing.T) {
 	page := designPage(t)
@@ -72,12 +72,12 @@ func TestDesignDiagram(t *testing.T) {
 	for from := range boxes {
 		for _, to := range arrows[from] {
 			if !slices.Contains(imports[from], to) {
-				t.Errorf("docs/design.md has an arrow from %s to %s, but none of %v imports one of %v", from, to, boxes[from], boxes[to])
+				t.Errorf("docs/maintain/design.md has an arrow from %s to %s, but none of %v imports one of %v", from, to, boxes[from], boxes[to])
 			}
 		}
 		for _, to := range imports[from] {
 			if !below(from, to) {
-				t.Errorf("docs/design.md has no arrows from %s to %s, but one of %v imports one of %v", from, to, boxes[from], boxes[to])
+				t.Errorf("docs/maintain/design.md has no arrows from %s to %s, but one of %v imports one of %v", from, to, boxes[from], boxes[to])
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func importsOf(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("docs/design.md has %s, which is no package: %v", dir, err)
+		t.Fatalf("docs/maintain/design.md has %s, which is no package: %v", dir, err)
 	}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -106,7 +106,7 @@ func importsOf(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestDesignPages checks that docs/design.md has a link to each DESIGN.md.
+// TestDesignPages checks that docs/maintain/design.md has a link to each DESIGN.md.
 func TestDesignPages(t *testing.T) {
 	page := designPage(t)
 	n := 0
@@ -115,9 +115,9 @@ func TestDesignPages(t *testing.T) {
 			return err
 		}
 		n++
-		link, err := filepath.Rel(filepath.Join(root, "docs"), name)
+		link, err := filepath.Rel(filepath.Join(root, "docs", "maintain"), name)
 		if link = filepath.ToSlash(link); !strings.Contains(page, "("+link+")") {
-			t.Errorf("docs/design.md has no link to %s", link)
+			t.Errorf("docs/maintain/design.md has no link to %s", link)
 		}
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the numbers in CONTRIBUTING.md, and docs/api.txt")
+var update = flag.Bool("update", false, "write the numbers in CONTRIBUTING.md, and docs/reference/api.txt")
 
 // mapRow is a row of the map in CONTRIBUTING.md: a directory, and thousands of lines of code and of tests.
 var mapRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([0-9.]+) \\| ([0-9.]+) \\|")

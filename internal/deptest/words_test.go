@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// words are the words that must not occur, and the one of docs/glossary.md that replaces each.
+// words are the words that must not occur, and the one of docs/start/glossary.md that replaces each.
 // Where has the files: any, or those with a prefix.
 var words = []struct{ where, pattern, use string }{
 	{"", `\bgcsup sessions\b`, "gcsup uploads"},

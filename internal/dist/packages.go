@@ -48,7 +48,7 @@ func (p packager) epoch() string { return fmt.Sprint("SOURCE_DATE_EPOCH=", p.tim
 // changelog returns the changelog of a version in the format of Debian.
 // https://www.debian.org/doc/debian-policy/ch-source.html#debian-changelog-debian-changelog
 func (p packager) changelog() []byte {
-	return fmt.Appendf(nil, "gcsup (%s) unstable; urgency=medium\n\n  * See docs/changelog.md in the source.\n\n -- %s  %s\n",
+	return fmt.Appendf(nil, "gcsup (%s) unstable; urgency=medium\n\n  * See docs/reference/changelog.md in the source.\n\n -- %s  %s\n",
 		p.version, p.maintainer, p.time.UTC().Format("Mon, 02 Jan 2006 15:04:05 -0700"))
 }
 

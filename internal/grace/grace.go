@@ -1,6 +1,6 @@
 // Package grace has the times of an end by Ctrl-C. They are in one place because they nest: what a call waits
-// for takes less time than the call, and what a command waits for less than the command. docs/limits.md has them
-// in order.
+// for takes less time than the call, and what a command waits for less than the command. docs/explain/limits.md
+// has them in order.
 package grace
 
 import "time"

@@ -21,7 +21,7 @@ import (
 	"gcsup/internal/testsize"
 )
 
-var update = flag.Bool("update", false, "rewrite the charts of docs/backoff.md")
+var update = flag.Bool("update", false, "rewrite the charts of docs/explain/backoff.md")
 
 func scenario(t testing.TB, name string) retrysim.Scenario {
 	t.Helper()
@@ -348,7 +348,7 @@ func TestWriteSVG(t *testing.T) {
 	}
 }
 
-// TestCharts compares the charts of docs/backoff.md with the simulation. To
+// TestCharts compares the charts of docs/explain/backoff.md with the simulation. To
 // update them, run go test ./internal/retrysim -run Charts -update.
 func TestCharts(t *testing.T) {
 	for _, chart := range []struct {
@@ -400,10 +400,10 @@ func checkXML(t *testing.T, chart string) {
 	}
 }
 
-// checkChart compares a file in docs with a chart, or updates it.
+// checkChart compares a file in docs/explain with a chart, or updates it.
 func checkChart(t *testing.T, file string, chart []byte) {
 	t.Helper()
-	path := filepath.Join("..", "..", "docs", file)
+	path := filepath.Join("..", "..", "docs", "explain", file)
 	if *update {
 		if err := os.WriteFile(path, chart, 0o644); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ type Scenario struct {
 	group   int           // number of clients that share a circuit breaker; each policy runs with and without
 	reply   time.Duration // duration of a retry that a breaker admits, and of each request to service
 
-	// The simulations of docs/backoff.md, which are tests, set these.
+	// The simulations of docs/explain/backoff.md, which are tests, set these.
 	service func(random *rand.Rand) service // instead of the server; its replies take time
 	pacer   func(r *run, number int) pacer  // makes the requests of each client
 	length  time.Duration                   // when the simulation ends at the latest; 0 for maxTime

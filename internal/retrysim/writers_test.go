@@ -13,7 +13,7 @@ import (
 	"gcsup/internal/testsize"
 )
 
-// Writers returns the simulations of docs/backoff.md, in which machines upload small files to a
+// Writers returns the simulations of docs/explain/backoff.md, in which machines upload small files to a
 // bucket. Without a pacer a client is a place for a file in flight.
 func Writers() []Scenario {
 	all := []Scenario{

@@ -104,10 +104,10 @@ func TestObjectAttrs(t *testing.T) {
 	}
 }
 
-// TestWriterFields checks that docs/from-storage-writer.md says what replaces each field of
+// TestWriterFields checks that docs/library/from-storage-writer.md says what replaces each field of
 // storage.Writer.
 func TestWriterFields(t *testing.T) {
-	page, err := os.ReadFile("../../docs/from-storage-writer.md")
+	page, err := os.ReadFile("../../docs/library/from-storage-writer.md")
 	if err != nil {
 		t.Fatal(err)
 	}

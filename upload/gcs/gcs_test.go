@@ -396,7 +396,7 @@ func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
 }
 
 // TestNoGoogleAPIError checks that no error of an upload is one of the official library, as
-// docs/from-storage-writer.md says.
+// docs/library/from-storage-writer.md says.
 func TestNoGoogleAPIError(t *testing.T) {
 	for status, want := range map[int]error{
 		400: session.ErrInvalid, 401: session.ErrCredentials, 403: session.ErrPermission, 404: session.ErrNotFound, 412: session.ErrPrecondition, 503: session.ErrRetriesExhausted,

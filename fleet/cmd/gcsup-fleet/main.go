@@ -59,7 +59,7 @@ func newRoot(std stdio) (root *cobra.Command, started *bool) {
 		Use:   "gcsup-fleet",
 		Short: "Upload one tree to Cloud Storage with many machines",
 		Long: `gcsup-fleet uploads a tree with many machines that have the same files and may be taken
-away at any time. For most uploads gcsup cp --shard is enough: see docs/many-machines.md.
+away at any time. For most uploads gcsup cp --shard is enough: see docs/how-to/many-machines.md.
 
   gcsup-fleet submit -r /data gs://my-bucket/ --nats tls://nats:4222 \
     --sign-key sign.key

@@ -2,13 +2,13 @@ package cmdline
 
 // Group is a list of flags with a title, in the order of the help.
 type Group struct {
-	Title string // in the help and in docs/reference.md
+	Title string // in the help and in docs/reference/reference.md
 	About string // what the flags are about, in a few words
 	Flags []string
 }
 
 // Groups are the groups of the flags that several commands have. The help, the man pages and
-// docs/reference.md have this order. A flag that is in no group belongs to its command.
+// docs/reference/reference.md have this order. A flag that is in no group belongs to its command.
 var Groups = []Group{
 	{"What", "which files", []string{
 		"recursive", "files-from", "read-paths-from-stdin", "null", "directory",

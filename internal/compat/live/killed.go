@@ -38,7 +38,7 @@ type missedError struct{ why string }
 func (e *missedError) Error() string { return e.why }
 
 // progress holds the fields of gcsup's JSON lines that this program reads; see
-// docs/reference.md.
+// docs/reference/reference.md.
 type progress struct {
 	Type        string
 	Status      string

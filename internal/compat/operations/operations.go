@@ -1,5 +1,5 @@
 // Package operations runs ordinary operations of the official Go library on the server at
-// STORAGE_EMULATOR_HOST, and prints which of them pass. The comparison in docs/emulator.md counts
+// STORAGE_EMULATOR_HOST, and prints which of them pass. The comparison in docs/emulator/emulator.md counts
 // them. With -json the library reads objects with the JSON API instead of the XML API.
 package operations
 

@@ -31,18 +31,18 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestPageCountsTheOperations checks the row of the comparison in docs/emulator.md.
+// TestPageCountsTheOperations checks the row of the comparison in docs/emulator/emulator.md.
 func TestPageCountsTheOperations(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/emulator.md")
+	page, err := os.ReadFile("../../../docs/emulator/emulator.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, row, ok := strings.Cut(string(page), "(../internal/compat/operations/list.go)")
+	_, row, ok := strings.Cut(string(page), "(../../internal/compat/operations/list.go)")
 	cells := strings.Split(row, "|")
 	if !ok || len(cells) < 3 {
-		t.Fatal("docs/emulator.md has no row that links the list of operations")
+		t.Fatal("docs/emulator/emulator.md has no row that links the list of operations")
 	}
 	if want := fmt.Sprintf("%d of %d", len(operations), len(operations)); strings.TrimSpace(cells[1]) != want {
-		t.Errorf("docs/emulator.md counts %q, want %q", strings.TrimSpace(cells[1]), want)
+		t.Errorf("docs/emulator/emulator.md counts %q, want %q", strings.TrimSpace(cells[1]), want)
 	}
 }

@@ -8,7 +8,7 @@
 //
 // Every difference that remains has a row in [accepted] with the reason why fakegcs
 // is right. A new difference fails the test, and so does a row that no difference needs.
-// docs/emulator.md has the counts; go test -run TestRecordings -update writes them.
+// docs/emulator/emulator.md has the counts; go test -run TestRecordings -update writes them.
 //
 // The package is a module of its own, so that the tests of gcsup need no recordings.
 package recorded

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the counts into docs/emulator.md")
+	update = flag.Bool("update", false, "write the counts into docs/emulator/emulator.md")
 	show   = flag.Bool("show", false, "print every difference, also those that are accepted")
 )
 
@@ -115,7 +115,7 @@ func (sum *tally) count(found []difference) {
 	}
 }
 
-// table returns the counts as a table for docs/emulator.md.
+// table returns the counts as a table for docs/emulator/emulator.md.
 func table(tallies []tally) string {
 	var b strings.Builder
 	b.WriteString("| recording | exchanges | compared | the same status | and the same body | and the same headers | left out |\n|---|---|---|---|---|---|---|\n")
@@ -130,9 +130,9 @@ func table(tallies []tally) string {
 	return b.String()
 }
 
-// checkPage compares docs/emulator.md with the table, or writes it.
+// checkPage compares docs/emulator/emulator.md with the table, or writes it.
 func checkPage(t *testing.T, table string) {
-	const page, begin, end = "../../../docs/emulator.md", "<!-- go test ./internal/compat/recorded -update writes this table -->\n", "<!-- end of the recordings -->\n"
+	const page, begin, end = "../../../docs/emulator/emulator.md", "<!-- go test ./internal/compat/recorded -update writes this table -->\n", "<!-- end of the recordings -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func checkPage(t *testing.T, table string) {
 
 // TestReadme checks the counts that README.md names.
 func TestReadme(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/emulator.md")
+	page, err := os.ReadFile("../../../docs/emulator/emulator.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@
 //
 // It prints the differences and a summary. The exit code is 1 if a test fails that is not in the
 // list, or if a test of the list passes or did not run. With -record it writes the summary to
-// results.json, from which "suites -table" writes the table in docs/emulator.md.
+// results.json, from which "suites -table" writes the table in docs/emulator/emulator.md.
 package suites
 
 import (

@@ -76,7 +76,7 @@ func TestTableIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../../docs/emulator.md")
+	page, err := os.ReadFile("../../../docs/emulator/emulator.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestTableIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(current) != string(page) {
-		t.Error("the table in docs/emulator.md is old: run make compat-table")
+		t.Error("the table in docs/emulator/emulator.md is old: run make compat-table")
 	}
 	for _, c := range clients {
 		if _, err := os.Stat("../" + c.name + ".sh"); err != nil {

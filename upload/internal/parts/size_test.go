@@ -21,7 +21,7 @@ func TestAutoSizes(t *testing.T) {
 		{512 * mib, 16 * mib, 5 * mib},
 		{1024 * mib, 32 * mib, 5 * mib},
 		{16384 * mib, 128 * mib, 5 * mib},
-		{50_000 * mib, chunk.Ceil(50_000 * mib / 128), 5 * mib},            // 10,000 parts; docs/parallel.md has the size
+		{50_000 * mib, chunk.Ceil(50_000 * mib / 128), 5 * mib},            // 10,000 parts; docs/explain/parallel.md has the size
 		{200_000_000_000, chunk.Ceil(200_000_000_000 / 128), 77 * mib / 4}, // the same
 	} {
 		composed, multi := o.Size(test.size), int64(0)
