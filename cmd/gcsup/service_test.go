@@ -17,10 +17,10 @@ import (
 	"gcsup/internal/cli/exit"
 )
 
-// blocks returns the fenced blocks of docs/how-to/service.md in a language.
-func blocks(t *testing.T, language string) []string {
+// blocks returns the fenced blocks of a guide in a language.
+func blocks(t *testing.T, guide, language string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/how-to/service.md")
+	page, err := os.ReadFile("../../docs/how-to/" + guide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +31,13 @@ func blocks(t *testing.T, language string) []string {
 		}
 	}
 	if len(found) == 0 {
-		t.Fatalf("docs/how-to/service.md has no block of %s", language)
+		t.Fatalf("%s has no block of %s", guide, language)
 	}
 	return found
 }
 
-// serviceCommands returns the command lines of docs/how-to/service.md and its CronJob, without the name
-// of the program.
+// serviceCommands returns the command lines of the guides that upload a directory every night, without the
+// name of the program.
 func serviceCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	commands := map[string][]string{}
@@ -48,8 +48,8 @@ func serviceCommands(t *testing.T) map[string][]string {
 		}
 		commands[kind] = strings.Fields(m[1])
 	}
-	after("systemd", blocks(t, "ini")[0])
-	after("cron", blocks(t, "crontab")[0])
+	after("systemd", blocks(t, "directory.md", "ini")[0])
+	after("cron", blocks(t, "directory.md", "crontab")[0])
 
 	cron := decode(t, manifestOf(t, "kubernetes-nightly.yaml"))
 	if cron.at("kind").text() != "CronJob" || cron.at("spec", "schedule").text() == "" || cron.at("spec", "concurrencyPolicy").text() != "Forbid" {
@@ -121,11 +121,11 @@ func TestServiceOutbox(t *testing.T) {
 		}
 		return strings.Fields(m[1])
 	}
-	page, err := os.ReadFile("../../docs/how-to/service.md")
+	page, err := os.ReadFile("../../docs/how-to/outbox.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := command(`/usr/local/bin/gcsup (.*)`, blocks(t, "ini")[2])
+	run := command(`/usr/local/bin/gcsup (.*)`, blocks(t, "outbox.md", "ini")[0])
 	put := command(`archive_command = '/usr/local/bin/gcsup (.*)'`, string(page))
 	dir := t.TempDir()
 	wal, segment := filepath.Join(dir, "wal"), filepath.Join(dir, "000000010000000000000001")
@@ -176,7 +176,7 @@ func TestServiceUnits(t *testing.T) {
 		t.Skip("systemd-analyze is not installed")
 	}
 	dir := t.TempDir()
-	units := blocks(t, "ini")
+	units := append(blocks(t, "directory.md", "ini"), blocks(t, "outbox.md", "ini")...)
 	files := []string{filepath.Join(dir, "gcsup-backup.service"), filepath.Join(dir, "gcsup-backup.timer"), filepath.Join(dir, "gcsup-wal.service")}
 	for i, name := range files {
 		// systemd-analyze requires that the program and the man page exist.
