@@ -162,10 +162,13 @@ func TestDocumentedRetries(t *testing.T) {
 	}
 }
 
-// TestDocumentedFaults checks the faults in docs/emulator/emulator.md.
+// TestDocumentedFaults checks the faults in the documents.
 func TestDocumentedFaults(t *testing.T) {
-	plans := regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(documents(t)["../../docs/emulator/emulator.md"], -1)
-	if len(plans) < 2 {
+	var plans []string
+	for _, text := range documents(t) {
+		plans = append(plans, regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(text, -1)...)
+	}
+	if len(plans) < 3 {
 		t.Fatalf("found only %d fault plans", len(plans))
 	}
 	for _, plan := range plans {
