@@ -59,8 +59,6 @@ var runPages = map[string]document{
 // notRun are the beginnings of the blocks that TestDocumentedCommands does not run, with the reason.
 var notRun = map[string]string{
 	"CGO_ENABLED=0 go build":                       "builds; make build does the same",
-	"sudo install -d -o postgres":                  "needs the user postgres and systemd; make compat CLIENT=postgres runs the outbox",
-	"sudo systemctl enable":                        "needs systemd; TestServiceUnits checks the units",
 	"sudo gcsup outbox run /srv/drop":              "runs until it is stopped; the first block of the page runs an outbox",
 	"./fakegcs --create-buckets\n":                 "runs until it is stopped; the test has a server",
 	"go run ./cmd/fakegcs":                         "runs until it is stopped; the test has a server",
@@ -83,11 +81,20 @@ var notRun = map[string]string{
 var stubs = map[string]string{
 	"sudo":      `exec "$@"`,
 	"systemctl": "",
-	"docker":    "",
-	"kubectl":   "",
-	"pg_dump":   "echo rows",
-	"ssh":       "shift\nexport GCSUP_STATE_DIR=$HOME/other\nexec \"$@\"",
-	"timeout":   "shift 4\n\"$@\" &\nwhile [ -e out/disk.img ]; do sleep 0.1; done\nkill -INT $!\nwait $!",
+	// As root, install sets the owner.
+	"install": `for arg; do
+	shift
+	case $arg in
+	-o | -g) skip=1 ;;
+	*) test -n "$skip" || set -- "$@" "$arg"; skip= ;;
+	esac
+done
+exec /usr/bin/install "$@"`,
+	"docker":  "",
+	"kubectl": "",
+	"pg_dump": "echo rows",
+	"ssh":     "shift\nexport GCSUP_STATE_DIR=$HOME/other\nexec \"$@\"",
+	"timeout": "shift 4\n\"$@\" &\nwhile [ -e out/disk.img ]; do sleep 0.1; done\nkill -INT $!\nwait $!",
 	"gcloud": `case "$1 $2 $3" in
 "storage cp "*) exec curl -sf -o "$4" "$STORAGE_EMULATOR_HOST/${3#gs://}" ;;
 "storage objects list") echo 1 ;;
@@ -165,9 +172,17 @@ func runPage(t *testing.T, p document, blocks []string) {
 	write("fakegcs", "#!/bin/sh\nexec gcsup emulator \"$@\"\n", 0o700)
 	write("usr/local/bin/gcsup", "#!/bin/sh\nexec gcsup \"$@\"\n", 0o700)
 	write("srv/x", "", 0o600)
-	write("etc/x", "", 0o600)
+	write("etc/systemd/system/x", "", 0o600)
+	write("etc/gcsup/x", "", 0o600)
 	write("var/tmp/x", "", 0o600)
 	write("var/lib/gcsup/x", "", 0o600)
+	clone, err := filepath.Abs("../..")
+	if err == nil {
+		err = os.Symlink(filepath.Join(clone, "internal"), filepath.Join(home, "internal"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range p.files {
 		write(name, strings.Repeat("0123456789", 2_000_000), 0o600)
 	}
