@@ -171,7 +171,7 @@ compat-table:
 live:
 	go run ./internal/compat live $(LIVE) $(BUCKET)
 
-# The next targets try to break the program; docs/explain/reliability.md has the results.
+# The next targets try to break the program; docs/maintain/test-results.md has the results.
 # reliability runs a short form of them; each of the others runs one test at length.
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1
