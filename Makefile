@@ -85,7 +85,7 @@ test-windows:
 
 # The benchmarks run gcsup, a baseline and the server as processes of their own, in turn.
 # They print medians and the spread of nine runs, the ratios, and whether the machine was
-# idle: docs/explain/performance.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
+# idle: docs/maintain/measurements.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
 # release: without the tags, gRPC is part of it, and 13 MiB more are resident.
 build_released = go build -tags disable_grpc_modules,grpcnotrace
 
