@@ -38,7 +38,7 @@ var runPages = map[string]document{
 		objects: []string{"photos.tar", "photos.tar.gz", "photos-1.tar", "photos-2.tar"},
 	},
 	"docs/how-to/outbox.md":        {objects: []string{"in/disk.img"}, gone: "out/disk.img"},
-	"docs/how-to/many-machines.md": {objects: []string{"photos/1.jpg", "photos/8.jpg"}},
+	"docs/how-to/many-machines.md": {objects: []string{"data/1.jpg", "data/2.jpg"}},
 	"docs/how-to/another-machine.md": {
 		files: []string{"disk.img"}, left: true, objects: []string{"left.img", "shared.img"},
 	},
