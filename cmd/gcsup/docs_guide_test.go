@@ -32,9 +32,11 @@ var runPages = map[string]document{
 		objects: []string{"disks/disk-2026-11-29.img"},
 	},
 	"docs/how-to/directory.md": {
+		files:   []string{"srv/photos/2026/1.jpg", "srv/photos/2026/2.jpg", "srv/photos/2026/3.jpg", "srv/photos/2026/4.jpg"},
 		objects: []string{"photos/2026/1.jpg", "album/photos/2026/1.jpg", "album/2026/2.jpg", "found/photos/2026/1.jpg"},
 	},
 	"docs/how-to/command-output.md": {
+		files:   []string{"srv/photos/1.jpg"},
 		objects: []string{"photos.tar", "photos.tar.gz", "photos-1.tar", "photos-2.tar"},
 	},
 	"docs/how-to/outbox.md":        {objects: []string{"in/disk.img"}, gone: "out/disk.img"},
@@ -102,7 +104,7 @@ esac`,
 }
 
 // TestDocumentedCommands runs each block of sh in the documents, as it stands and in the order of the page, or
-// notRun says why not. TestReadme does it for README.md. Each page has a home directory, in which the directories
+// notRun says why not. It runs the command of each line of a crontab, too. TestReadme does it for README.md. Each page has a home directory, in which the directories
 // /etc, /srv, /usr/local/bin and /var are, and a server.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
@@ -119,11 +121,14 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		name = strings.TrimPrefix(name, "../../")
 		var run []string
-		found := regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```").FindAllStringSubmatch(text, -1)
+		found := regexp.MustCompile("(?ms)^ *```(sh|crontab)\n(.*?)^ *```").FindAllStringSubmatch(text, -1)
 		for _, m := range found {
-			i := slices.IndexFunc(keys(notRun), func(block string) bool { return strings.HasPrefix(m[1], block) })
+			i := slices.IndexFunc(keys(notRun), func(block string) bool { return strings.HasPrefix(m[2], block) })
+			if m[1] == "crontab" {
+				m[2] = strings.ReplaceAll(regexp.MustCompile(`(?m)^(@\w+|(\S+ ){4}\S+) `).ReplaceAllString(m[2], ""), `\%`, "%")
+			}
 			if i < 0 {
-				run = append(run, m[1])
+				run = append(run, m[2])
 			} else {
 				delete(unused, keys(notRun)[i])
 			}
@@ -187,7 +192,7 @@ func runPage(t *testing.T, p document, blocks []string) {
 	}
 	shell := func(script string) string {
 		t.Helper()
-		script = regexp.MustCompile(`(?m)(^|[\s="])/(etc|srv|usr/local/bin|var)/`).ReplaceAllString(script, "${1}"+home+"/$2/")
+		script = regexp.MustCompile(`(?m)(^|[\s="])/(etc|srv|usr/local/bin|var)\b`).ReplaceAllString(script, "${1}"+home+"/$2")
 		cmd := exec.Command("bash", "-e", "-c", script)
 		cmd.Dir = home
 		cmd.Env = []string{
