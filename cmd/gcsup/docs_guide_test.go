@@ -48,7 +48,7 @@ var runPages = map[string]document{
 	"docs/how-to/tests.md":      {files: []string{"disk.img"}},
 	"docs/emulator/emulator.md": {},
 	"docs/explain/parallel.md": {
-		files: []string{"disk.img"}, left: true, objects: []string{"disk.img", "left.img", "db.sql"},
+		files: []string{"disk.img"}, left: true, objects: []string{"disk.img", "left.img"},
 	},
 	"docs/reference/permissions.md":       {},
 	"docs/how-to/go-program.md":           {},
@@ -93,7 +93,6 @@ done
 exec /usr/bin/install "$@"`,
 	"docker":  "",
 	"kubectl": "",
-	"pg_dump": "echo rows",
 	"ssh":     "shift\nexport GCSUP_STATE_DIR=$HOME/other\nexec \"$@\"",
 	"timeout": "shift 4\n\"$@\" &\nwhile [ -e out/disk.img ]; do sleep 0.1; done\nkill -INT $!\nwait $!",
 	"gcloud": `case "$1 $2 $3" in
