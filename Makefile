@@ -85,7 +85,7 @@ test-windows:
 
 # The benchmarks run gcsup, a baseline and the server as processes of their own, in turn.
 # They print medians and the spread of nine runs, the ratios, and whether the machine was
-# idle: docs/explain/performance.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
+# idle: docs/maintain/measurements.md. Common flags are -runs, -only, -ways and -cpuprofile. gcsup is built like a
 # release: without the tags, gRPC is part of it, and 13 MiB more are resident.
 build_released = go build -tags disable_grpc_modules,grpcnotrace
 
@@ -171,7 +171,7 @@ compat-table:
 live:
 	go run ./internal/compat live $(LIVE) $(BUCKET)
 
-# The next targets try to break the program; docs/explain/reliability.md has the results.
+# The next targets try to break the program; docs/maintain/test-results.md has the results.
 # reliability runs a short form of them; each of the others runs one test at length.
 FIRE = go test -count=1 -v -timeout 2h
 SEED = 1

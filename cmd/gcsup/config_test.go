@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/cli/configfile"
 	"gcsup/internal/cli/exit"
 )
 
@@ -117,5 +118,23 @@ func TestFileContradicts(t *testing.T) {
 				t.Errorf("exit code %d, want an error %q; messages:\n%s", code, c.want, got)
 			}
 		})
+	}
+}
+
+// TestKeptConfig checks that a configuration file of an earlier version is valid, and that one with a flag of a later
+// version is refused with its line.
+func TestKeptConfig(t *testing.T) {
+	const path = "testdata/kept-config.yaml"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	if _, err := configfile.Parse(path, text, configCommands(root), notInConfig); err != nil {
+		t.Error(err)
+	}
+	_, err = configfile.Parse(path, append(text, "next-flag: 1\n"...), configCommands(root), notInConfig)
+	if err == nil || !strings.Contains(err.Error(), `unknown flag "next-flag"`) {
+		t.Errorf("with a later flag: %v", err)
 	}
 }

@@ -162,10 +162,13 @@ func TestDocumentedRetries(t *testing.T) {
 	}
 }
 
-// TestDocumentedFaults checks the faults in docs/emulator/emulator.md.
+// TestDocumentedFaults checks the faults in the documents.
 func TestDocumentedFaults(t *testing.T) {
-	plans := regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(documents(t)["../../docs/emulator/emulator.md"], -1)
-	if len(plans) < 2 {
+	var plans []string
+	for _, text := range documents(t) {
+		plans = append(plans, regexp.MustCompile(`\[\{"match":.*\}\]`).FindAllString(text, -1)...)
+	}
+	if len(plans) < 3 {
 		t.Fatalf("found only %d fault plans", len(plans))
 	}
 	for _, plan := range plans {
@@ -175,10 +178,10 @@ func TestDocumentedFaults(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests checks that the tests that docs/explain/reliability.md names exist, and how many fuzz targets
+// TestDocumentedTests checks that the tests that docs/maintain/test-results.md names exist, and how many fuzz targets
 // there are.
 func TestDocumentedTests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/explain/reliability.md")
+	page, err := os.ReadFile("../../docs/maintain/test-results.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +199,11 @@ func TestDocumentedTests(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1) {
 		if !strings.Contains(tests.String(), "\nfunc "+name) {
-			t.Errorf("docs/explain/reliability.md names %s, but there is no such test", name)
+			t.Errorf("docs/maintain/test-results.md names %s, but there is no such test", name)
 		}
 	}
 	if want := fmt.Sprintf("\n%d targets fuzz", strings.Count(tests.String(), "\nfunc Fuzz")); !strings.Contains(string(page), want) {
-		t.Errorf("docs/explain/reliability.md does not contain %q", want)
+		t.Errorf("docs/maintain/test-results.md does not contain %q", want)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestReference(t *testing.T) {
 func reference() string {
 	r := &markdown{}
 	r.WriteString("# Reference\n\n")
-	r.paragraph("The program generates this page from the tables of its help: do not edit it. The man pages have the same texts. `gcsup help COMMAND` lists the common flags, `gcsup help flags COMMAND` all, and `gcsup help TOPIC` prints a topic. The [guide](../how-to/guide.md) is organized by task.")
+	r.paragraph("The program generates this page from the tables of its help: do not edit it. The man pages have the same texts. `gcsup help COMMAND` lists the common flags, `gcsup help flags COMMAND` all, and `gcsup help TOPIC` prints a topic. The [guides](../how-to) are organized by task.")
 	r.paragraph("Results go to standard output. Progress, messages and errors go to standard error, one line each, with the prefix `gcsup: `. With `--json`, standard output is JSON Lines only.")
 	root := commands()
 	r.contents()

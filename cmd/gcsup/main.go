@@ -1,5 +1,5 @@
 // Command gcsup uploads files and streams to Cloud Storage, and resumes
-// interrupted uploads. See docs/how-to/guide.md, or run gcsup help.
+// interrupted uploads. See docs/how-to, or run gcsup help.
 package main
 
 import (

@@ -17,10 +17,10 @@ import (
 	"gcsup/internal/cli/exit"
 )
 
-// blocks returns the fenced blocks of docs/how-to/service.md in a language.
-func blocks(t *testing.T, language string) []string {
+// blocks returns the fenced blocks of a guide in a language.
+func blocks(t *testing.T, guide, language string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/how-to/service.md")
+	page, err := os.ReadFile("../../docs/how-to/" + guide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +31,23 @@ func blocks(t *testing.T, language string) []string {
 		}
 	}
 	if len(found) == 0 {
-		t.Fatalf("docs/how-to/service.md has no block of %s", language)
+		t.Fatalf("%s has no block of %s", guide, language)
 	}
 	return found
 }
 
-// serviceCommands returns the command lines of docs/how-to/service.md and its CronJob, without the name
-// of the program.
+// unit returns a unit of the packages, with the program and the bucket of the guides.
+func unit(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../internal/dist/package/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("=/usr/bin/gcsup", "=/usr/local/bin/gcsup", "${BUCKET}", "my-bucket").Replace(string(text))
+}
+
+// serviceCommands returns the command lines of the guides that upload a directory every night, without the
+// name of the program.
 func serviceCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	commands := map[string][]string{}
@@ -48,8 +58,9 @@ func serviceCommands(t *testing.T) map[string][]string {
 		}
 		commands[kind] = strings.Fields(m[1])
 	}
-	after("systemd", blocks(t, "ini")[0])
-	after("cron", blocks(t, "crontab")[0])
+	after("unit", unit(t, "gcsup-backup.service"))
+	after("changed unit", strings.ReplaceAll(blocks(t, "directory.md", "ini")[0], "${BUCKET}", "my-bucket"))
+	after("cron", blocks(t, "directory.md", "crontab")[0])
 
 	cron := decode(t, manifestOf(t, "kubernetes-nightly.yaml"))
 	if cron.at("kind").text() != "CronJob" || cron.at("spec", "schedule").text() == "" || cron.at("spec", "concurrencyPolicy").text() != "Forbid" {
@@ -121,11 +132,11 @@ func TestServiceOutbox(t *testing.T) {
 		}
 		return strings.Fields(m[1])
 	}
-	page, err := os.ReadFile("../../docs/how-to/service.md")
+	page, err := os.ReadFile("../../docs/how-to/outbox.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := command(`/usr/local/bin/gcsup (.*)`, blocks(t, "ini")[2])
+	run := command(`/usr/local/bin/gcsup (.*)`, unit(t, "gcsup-wal.service"))
 	put := command(`archive_command = '/usr/local/bin/gcsup (.*)'`, string(page))
 	dir := t.TempDir()
 	wal, segment := filepath.Join(dir, "wal"), filepath.Join(dir, "000000010000000000000001")
@@ -176,13 +187,13 @@ func TestServiceUnits(t *testing.T) {
 		t.Skip("systemd-analyze is not installed")
 	}
 	dir := t.TempDir()
-	units := blocks(t, "ini")
-	files := []string{filepath.Join(dir, "gcsup-backup.service"), filepath.Join(dir, "gcsup-backup.timer"), filepath.Join(dir, "gcsup-wal.service")}
-	for i, name := range files {
+	var files []string
+	for _, name := range []string{"gcsup-backup.service", "gcsup-backup.timer", "gcsup-wal.service"} {
 		// systemd-analyze requires that the program and the man page exist.
-		text := strings.ReplaceAll(units[i], "/usr/local/bin/gcsup", "/bin/true")
+		text := strings.ReplaceAll(unit(t, name), "/usr/local/bin/gcsup", "/bin/true")
 		text = regexp.MustCompile("(?m)^Documentation=.*\n").ReplaceAllString(text, "")
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+		files = append(files, filepath.Join(dir, name))
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

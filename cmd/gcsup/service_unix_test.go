@@ -33,7 +33,7 @@ func TestCronMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := slices.Clone(serviceCommands(t)["cron"])
-	args[slices.Index(args, "/var/backups/.")] = source + "/."
+	args[slices.Index(args, "/srv/photos")] = source
 	for range 2 {
 		var out, messages strings.Builder
 		code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &messages})

@@ -56,18 +56,18 @@ func TestPeers(t *testing.T) {
 	}
 	before, rest, found := bytes.Cut(text, []byte(begin))
 	was, after, ended := bytes.Cut(rest, []byte(end))
-	tables := peerTables(peers)
+	table := peerTable(peers)
 	switch {
 	case !found || !ended:
-		t.Fatalf("%s has no place for the tables", page)
-	case string(was) == tables:
+		t.Fatalf("%s has no place for the table", page)
+	case string(was) == table:
 	case *update:
-		text = slices.Concat(before, []byte(begin), []byte(tables), []byte(end), after)
+		text = slices.Concat(before, []byte(begin), []byte(table), []byte(end), after)
 		if err := os.WriteFile(page, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the tables in %s are old; run go test -run TestPeers -update\n%s", page, tables)
+		t.Errorf("the table in %s is old; run go test -run TestPeers -update\n%s", page, table)
 	}
 }
 
@@ -93,19 +93,13 @@ func (p peer) check(t *testing.T) {
 	}
 }
 
-// peerTables returns the tables of the document.
-func peerTables(peers []peer) string {
+// peerTable returns the table of the document.
+func peerTable(peers []peer) string {
 	var b strings.Builder
 	b.WriteString("| client | version | passed | failed | unmet | used as |\n|---|---|---|---|---|---|\n")
 	for _, p := range peers {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | `%s` |\n",
 			p.Client, p.Version, p.Passed, len(p.Failed), p.Unmet, p.Command)
-	}
-	b.WriteString("\n| client | what it does | in | code |\n|---|---|---|---|\n")
-	for _, p := range peers {
-		for _, f := range p.Faults {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.Client, f.Does, "`"+strings.Join(f.Scripts, "`, `")+"`", f.Code)
-		}
 	}
 	return b.String()
 }

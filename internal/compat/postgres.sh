@@ -1,5 +1,5 @@
 # PostgreSQL archives its write-ahead log through an outbox while both are killed, and is restored from the
-# objects alone. The commands are those of docs/how-to/service.md.
+# objects alone. The commands are those of docs/how-to/outbox.md and its unit.
 . internal/compat/common.sh
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
 [ -z "$bin" ] || PATH="$bin:$PATH"
@@ -25,12 +25,12 @@ if [ "$(id -u)" = 0 ]; then
 	as="setpriv --reuid=$user --regid=$user --init-groups"
 fi
 
-# page EXPRESSION: prints lines of docs/how-to/service.md, with the paths and the bucket of this script.
-page() { sed -n "$1" docs/how-to/service.md | sed "s|/usr/local/bin/gcsup|$pg/gcsup|g; s|/var/spool/wal|$pg/wal|g; s|gs://my-bucket/|gs://bkt/|g"; }
-settings=$(page '/^archive_/p')
-run=$(page 's/^ExecStart=\(.* outbox run .*\)/\1/p')
-case $settings in *"archive_command = '$pg/gcsup outbox put %p $pg/wal'"*) ;; *) fail "docs/how-to/service.md has no archive_command that this script can run: $settings" ;; esac
-case $run in "$pg/gcsup outbox run "*" $pg/wal gs://bkt/wal/ --ordered") ;; *) fail "docs/how-to/service.md has no outbox run that this script can run: $run" ;; esac
+# page FILE EXPRESSION: prints lines of a file, with the paths and the bucket of this script.
+page() { sed -n "$2" "$1" | sed "s|/usr/\(local/\)\?bin/gcsup|$pg/gcsup|g; s|/var/spool/wal|$pg/wal|g; s|gs://\${BUCKET}/|gs://bkt/|g"; }
+settings=$(page docs/how-to/outbox.md '/^archive_/p')
+run=$(page internal/dist/package/gcsup-wal.service 's/^ExecStart=\(.* outbox run .*\)/\1/p')
+case $settings in *"archive_command = '$pg/gcsup outbox put %p $pg/wal'"*) ;; *) fail "docs/how-to/outbox.md has no archive_command that this script can run: $settings" ;; esac
+case $run in "$pg/gcsup outbox run "*" $pg/wal gs://bkt/wal/ --ordered") ;; *) fail "gcsup-wal.service has no outbox run that this script can run: $run" ;; esac
 
 # await_end PID: waits for the end of a process that is no child.
 await_end() { while kill -0 "$1" 2>/dev/null; do sleep 0.05; done; }

@@ -387,24 +387,3 @@ func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
 		}
 	}
 }
-
-// TestPackagedUnits checks that the units of the packages are those of docs/how-to/service.md, with the program
-// of the package and the bucket of gcsup.env.
-func TestPackagedUnits(t *testing.T) {
-	page, err := os.ReadFile("../../docs/how-to/service.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	units := regexp.MustCompile("(?s)`/etc/systemd/system/([a-z.-]+)`:\n\n```ini\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(units) != 3 {
-		t.Errorf("docs/how-to/service.md has %d units, want 3", len(units))
-	}
-	packaged := strings.NewReplacer("/usr/local/bin/gcsup", "/usr/bin/gcsup", "gs://my-bucket/", "gs://${BUCKET}/",
-		"ExecStart=", "EnvironmentFile=/etc/gcsup/gcsup.env\nExecStart=", "AssertPathExists=", "AssertPathExists=/etc/gcsup/gcsup.env\nAssertPathExists=")
-	for _, unit := range units {
-		got, err := os.ReadFile(filepath.Join("package", unit[1]))
-		if want := packaged.Replace(unit[2]); err != nil || string(got) != want {
-			t.Errorf("package/%s differs from docs/how-to/service.md: %v\n%s\nwant\n%s", unit[1], err, got, want)
-		}
-	}
-}

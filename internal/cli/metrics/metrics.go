@@ -3,7 +3,7 @@
 //
 // No label has the name of an object, a file or a bucket. A series for each would stay in Prometheus
 // when its upload has ended, and names can be confidential. The values of all labels are known when the
-// command starts, and their series are there from then on, with the value 0. docs/how-to/service.md has a
+// command starts, and their series are there from then on, with the value 0. docs/reference/metrics.md has a
 // table of the metrics.
 package metrics
 

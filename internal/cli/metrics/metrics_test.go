@@ -350,11 +350,11 @@ func TestCloseWithOpenRequest(t *testing.T) {
 	}
 }
 
-// TestDocumented compares the table in docs/how-to/service.md with what is served, and checks that the rest of the page
+// TestDocumented compares the table in docs/reference/metrics.md with what is served, and checks that the rest of the page
 // has no other metrics.
 func TestDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "how-to", "service.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,13 +368,13 @@ func TestDocumented(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\bgcsup_\w+`).FindAllString(string(page), -1) {
 		if !slices.ContainsFunc(served, func(row string) bool { return strings.HasPrefix(row, name+" ") }) {
-			t.Errorf("docs/how-to/service.md has the metric %s, which is not served", name)
+			t.Errorf("docs/reference/metrics.md has the metric %s, which is not served", name)
 		}
 	}
 	slices.Sort(listed)
 	slices.Sort(served)
 	if !slices.Equal(listed, served) || len(served) == 0 {
-		t.Errorf("docs/how-to/service.md has\n%s\nand served are\n%s", strings.Join(listed, "\n"), strings.Join(served, "\n"))
+		t.Errorf("docs/reference/metrics.md has\n%s\nand served are\n%s", strings.Join(listed, "\n"), strings.Join(served, "\n"))
 	}
 }
 

@@ -386,6 +386,10 @@ func TestEnd(t *testing.T) {
 	if got, err := decodeEnd(text); err != nil || got != c {
 		t.Errorf("%s: %+v, %v", text, got, err)
 	}
+	const kept = `{"v":1,"size":5497558138880,"crc32c":"AAAABw=="}` + "\n" // in an earlier version: do not change it
+	if got, err := decodeEnd([]byte(kept)); err != nil || got != c || string(text) != kept {
+		t.Errorf("%s: %+v, %v; this version writes %s", kept, got, err, text)
+	}
 	for n := range len(text) - 1 {
 		if _, err := decodeEnd(text[:n]); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%q: %v", text[:n], err)
