@@ -242,7 +242,7 @@ func TestAttributes(t *testing.T) {
 		}
 	}
 	for of, set := range settings {
-		if testing.Short() && of != "all" {
+		if (testing.Short() || testsize.Raced(1, 0) == 1) && of != "all" {
 			continue
 		}
 		w := newAttributeWorld(t)

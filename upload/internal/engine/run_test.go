@@ -285,6 +285,8 @@ func TestResumedRun(t *testing.T) {
 		{"more than was saved, an MD5", size, fakegcs.Options{NoRunningHash: true}, ours[:2*q], q, nil, 2 * q, "query" + rest},
 		{"more than was saved, no checksum", size, fakegcs.Options{NoRunningHash: true, NoMD5: true}, ours[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
 		{"nothing", size, fakegcs.Options{}, nil, 0, nil, 0, "query 308 send; put 0-3q 308 3q send; finalize 3q-3q+5 200 done"},
+		{"nothing, and one request commits nothing: the same size", 9 * q, fakegcs.Options{Faults: on(faults.OpPut, status(503))}, nil, 0, nil, 0,
+			"query 308 send; put 0-8q 503 query; wait 1s; query 308 send; put 0-8q 308 8q send; finalize 8q-9q 200 done"},
 		{"all bytes", 3 * q, fakegcs.Options{}, ours[:3*q], q, nil, 3 * q, "query 308 3q finish; finalize 200 done"},
 		{"other bytes", size, fakegcs.Options{}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
 		{"other bytes, an MD5", size, fakegcs.Options{NoRunningHash: true}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
