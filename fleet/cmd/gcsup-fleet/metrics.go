@@ -19,7 +19,7 @@ var workerMetrics = []struct {
 	{workerDesc("file_bytes_total", "Bytes of these files."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.Bytes) }},
 	{workerDesc("sent_bytes_total", "Object bytes that were handed to the network."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.Sent) }},
 	{workerDesc("failed_files_total", "Files that became dead letters."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.DeadLetters) }},
-	{workerDesc("failed_deliveries_total", "Deliveries that failed and count."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.FailedDeliveries) }},
+	{workerDesc("failed_deliveries_total", "Failed deliveries that count for --max-failures."), prometheus.CounterValue, func(m fleet.WorkerMetrics) float64 { return float64(m.FailedDeliveries) }},
 	{workerDesc("queued_tasks", "Tasks in the queue of the fleet, including those that workers have."), prometheus.GaugeValue, func(m fleet.WorkerMetrics) float64 { return float64(m.QueuedTasks) }},
 	{workerDesc("dead_letters", "Dead letters of the fleet."), prometheus.GaugeValue, func(m fleet.WorkerMetrics) float64 { return float64(m.Letters) }},
 	{workerDesc("active_tasks", "Tasks that this worker has."), prometheus.GaugeValue, func(m fleet.WorkerMetrics) float64 { return float64(m.ActiveTasks) }},
