@@ -37,13 +37,13 @@ func encodeEnd(whole chunk.Checkpoint) []byte {
 // decodeEnd decodes the result of encodeEnd.
 func decodeEnd(text []byte) (whole chunk.Checkpoint, err error) {
 	var r endRecord
+	if json.Unmarshal(text, &r) == nil && r.V != endVersion { // before its fields, which may be new
+		return whole, fmt.Errorf("%w: %s has version %d, this program knows %d", state.ErrVersion, endName, r.V, endVersion)
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
 		return whole, fmt.Errorf("%w: %s: %w", ErrDamaged, endName, err)
-	}
-	if r.V != endVersion {
-		return whole, fmt.Errorf("%w: %s has version %d, this program knows %d", state.ErrVersion, endName, r.V, endVersion)
 	}
 	crc, err := checksum.Decode(r.CRC32C)
 	if err != nil || r.Size < 0 {

@@ -395,8 +395,10 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%q: %v", text[:n], err)
 		}
 	}
-	if _, err := decodeEnd([]byte(`{"v":2,"size":1,"crc32c":"AAAAAA=="}`)); !errors.Is(err, state.ErrVersion) || errors.Is(err, ErrDamaged) {
-		t.Errorf("a newer version: %v", err)
+	for _, text := range []string{`{"v":2,"size":1,"crc32c":"AAAAAA=="}`, `{"v":2,"size":1,"crc32c":"AAAAAA==","more":1}`} {
+		if _, err := decodeEnd([]byte(text)); !errors.Is(err, state.ErrVersion) || errors.Is(err, ErrDamaged) {
+			t.Errorf("a newer version, %s: %v", text, err)
+		}
 	}
 	for _, text := range []string{`{"v":1,"size":-1,"crc32c":"AAAAAA=="}`, `{"v":1,"size":1,"crc32c":"AAAA"}`, `{"v":1,"size":1,"crc32c":"AAAAAA==","more":1}`} {
 		if _, err := decodeEnd([]byte(text)); !errors.Is(err, ErrDamaged) {
