@@ -63,7 +63,7 @@ that is not a regular file.
 A file is uploaded when it is complete: outbox put made it, it was renamed into the
 directory, or it was not changed for --settle. A file that a program has open for
 writing is not complete. Renames and writers are recognized on local file systems of
-Linux, for files of the user who runs it.
+Linux, for files of the user who runs it, and for all files if root does.
 
 When the object exists and was compared with the file, the file is removed. A file
 that fails waits and does not stop others. After --attempts it is moved to
