@@ -59,6 +59,10 @@ func keptUploads(t *testing.T) map[string]*state.Upload {
 			u.SourcePath, u.SourceIdentity, u.Source, u.Spool = "", "command", chunk.Identity{}, &state.Spool{Dir: "/var/lib/spool"}
 			u.Committed, u.HighWater = 1<<20, 2<<20
 		}),
+		"spool-in-parts": upload("spool-in-parts", func(u *state.Upload) {
+			parts(u, &state.Parts{Size: 5 << 20, Upload: multipart, List: []state.Part{{Size: 6 << 20, ETag: etag, CRC32C: 9}, {Size: 5 << 20}, {Size: 1}}})
+			u.SourcePath, u.SourceIdentity, u.Source, u.Spool = "", "command", chunk.Identity{}, &state.Spool{Dir: "/var/lib/spool"}
+		}),
 		"compose": upload("compose", func(u *state.Upload) {
 			parts(u, &state.Parts{Size: 2 << 20, Prefix: "gcsup-parts/kept-compose-x/", Seen: 7, DeleteSources: true, List: []state.Part{
 				{Generation: 8, CRC32C: 9},
