@@ -137,8 +137,8 @@ func (f *openFile) sameSource(ctx context.Context, doc *state.Upload) error {
 
 // sameParts compares the source with the saved checksums of all parts.
 func (f *openFile) sameParts(ctx context.Context, doc *state.Upload) error {
-	for i, part := range doc.Parts.List {
-		rng := doc.Parts.Range(i, doc.Source.Size)
+	for i, rng := range doc.Parts.Ranges(doc.Source.Size) {
+		part := &doc.Parts.List[i]
 		known := part.Checkpoints
 		if part.Finished() {
 			known = []chunk.Checkpoint{{Offset: rng.Len(), CRC32C: part.CRC32C}}

@@ -176,9 +176,9 @@ func TestPartsOfACopy(t *testing.T) {
 						t.Fatal(err)
 					}
 					done := int64(0)
-					for i, part := range doc.Parts.List {
-						if part.Finished() {
-							done += doc.Parts.Range(i, multipartLarge).Len()
+					for i, rng := range doc.Parts.Ranges(multipartLarge) {
+						if doc.Parts.List[i].Finished() {
+							done += rng.Len()
 						}
 					}
 					up := w.uploader(byMultipart)

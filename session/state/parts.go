@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"gcsup/chunk"
 	"gcsup/internal/multipart"
@@ -82,27 +83,32 @@ type Part struct {
 // Finished reports whether the service has all bytes of the part.
 func (p *Part) Finished() bool { return p.Generation != 0 || p.ETag != "" }
 
-// Range returns the bytes of part i in a file of size bytes, or in a stream.
-func (p *Parts) Range(i int, size int64) chunk.Range {
-	if own := p.List[i].Size; own > 0 {
-		var from int64
-		for _, before := range p.List[:i] {
-			from += before.Size
+// Ranges yields the number of each part, from 0, and its bytes in a file of size bytes, or in a stream.
+func (p *Parts) Ranges(size int64) iter.Seq2[int, chunk.Range] {
+	return func(yield func(int, chunk.Range) bool) {
+		var rng chunk.Range
+		for i := range p.List {
+			rng.From = rng.To
+			if own := p.List[i].Size; own > 0 {
+				rng.To += own
+			} else {
+				rng.To = min(rng.From+p.Size, size)
+			}
+			if !yield(i, rng) {
+				return
+			}
 		}
-		return chunk.Range{From: from, To: from + own}
 	}
-	from := int64(i) * p.Size
-	return chunk.Range{From: from, To: min(from+p.Size, size)}
 }
 
 // Offsets returns how many bytes of all parts of a file of size bytes are committed, and
 // how many are known to have been sent.
 func (p *Parts) Offsets(size int64) (committed, sent int64) {
-	for i := range p.List {
+	for i, rng := range p.Ranges(size) {
 		part := &p.List[i]
 		n := part.Committed
 		if part.Finished() {
-			n = p.Range(i, size).Len()
+			n = rng.Len()
 		}
 		committed, sent = committed+n, sent+n
 		if k := len(part.Checkpoints); k > 0 {
@@ -128,9 +134,8 @@ func (p *Parts) sound(size int64, spooled bool) error {
 	case !spooled && (p.Size > size || int64(len(p.List)) != n):
 		return errors.New("invalid number of parts")
 	}
-	for i := range p.List {
+	for i, rng := range p.Ranges(size) {
 		part := &p.List[i]
-		n := p.Range(i, size).Len()
 		switch {
 		case spooled != (part.Size > 0) || part.Size%chunk.Granularity != 0 && i < len(p.List)-1 || part.Size < 0:
 			return errors.New("invalid size of a part")
@@ -142,7 +147,7 @@ func (p *Parts) sound(size int64, spooled bool) error {
 			byMultipart && (part.Generation != 0 || part.HighWater > 0 || !part.URI.IsZero()):
 			return errors.New("a part is joined in another way")
 		}
-		if err := part.sound(n); err != nil {
+		if err := part.sound(rng.Len()); err != nil {
 			return fmt.Errorf("part %d: %w", i+1, err)
 		}
 	}

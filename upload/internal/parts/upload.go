@@ -63,8 +63,7 @@ var errSibling = errors.New("another part failed")
 // end is recorded.
 func NewUpload(d Division, fresh bool) *Upload {
 	f := &dividedFile{Division: d, size: d.Journal.Size()}
-	for i := range f.common().List {
-		rng := f.common().Range(i, f.size)
+	for i, rng := range f.common().Ranges(f.size) {
 		f.parts, f.ends = append(f.parts, f.part(i, rng)), append(f.ends, rng.To)
 	}
 	switch {
