@@ -155,25 +155,28 @@ func TestStreamInPartsRates(t *testing.T) {
 	})
 }
 
+// multipartPoints are the requests of a stream in one multipart upload, with the faults of each.
+var multipartPoints = []point{
+	{"look", faults.Match{Op: faults.OpGet}, nil},
+	{"start", faults.Match{Op: faults.OpPartsStart}, nil},
+	{"part", faults.Match{Op: faults.OpPartsPut}, slices.Concat(dataFaults[:4], []fault{
+		{"damaged", faults.Fault{Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}},
+		{"404", faults.Fault{Do: faults.Action{Effect: faults.EffectStatus, Status: 404}}},
+	})},
+	{"list", faults.Match{Op: faults.OpPartsList}, nil},
+	{"complete", faults.Match{Op: faults.OpPartsComplete}, objectFaults},
+}
+
 // TestStreamInPartsSurvives checks that a stream in parts is uploaded despite each fault of each of its requests.
 func TestStreamInPartsSurvives(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(partedLarge)
-	body := slices.Concat(dataFaults[:4], []fault{
-		{"damaged", faults.Fault{Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}},
-		{"404", faults.Fault{Do: faults.Action{Effect: faults.EffectStatus, Status: 404}}},
-	})
-	eachFault(t, 3, []point{
-		{"look", faults.Match{Op: faults.OpGet}, nil},
-		{"start", faults.Match{Op: faults.OpPartsStart}, nil},
-		{"part", faults.Match{Op: faults.OpPartsPut}, body},
-		{"list", faults.Match{Op: faults.OpPartsList}, nil},
-		{"complete", faults.Match{Op: faults.OpPartsComplete}, objectFaults},
-		{"bucket", faults.Match{Op: faults.OpBucketGet}, nil},
-		{"compose", faults.Match{Op: faults.OpCompose}, objectFaults},
-		{"delete", faults.Match{Op: faults.OpDelete}, nil},
-	}, func(w *world, at string, do faults.Action) {
+	eachFault(t, 3, append(slices.Clone(multipartPoints),
+		point{"bucket", faults.Match{Op: faults.OpBucketGet}, nil},
+		point{"compose", faults.Match{Op: faults.OpCompose}, objectFaults},
+		point{"delete", faults.Match{Op: faults.OpDelete}, nil},
+	), func(w *world, at string, do faults.Action) {
 		res, err := w.uploader(streamParts, beyond).Reader(w.t.Context(), pieces(content), spec)
 		if err != nil || res.Parts == nil {
 			w.t.Fatalf("%v\n%s", err, w.trace())

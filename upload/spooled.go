@@ -367,8 +367,8 @@ func asIncomplete(err error) error {
 
 // remove removes the files and the saved upload, after an upload that ended with err. A crash in between
 // leaves a saved upload without files, which Prune removes if the object was made, or with
-// [PruneOptions.MissingSource]. Parts never expire: the service drops them first, and a crash leaves a saved upload that
-// is to be removed.
+// [PruneOptions.MissingSource]. Parts at the service never expire. They are therefore
+// removed first: after a crash, the saved upload still names them, and Prune removes the rest.
 func (s *spooled) remove(ctx context.Context, uri session.URI, err error) error {
 	if s.parts != nil {
 		return s.parts.removeStored(ctx, err, s.spool.Discard)

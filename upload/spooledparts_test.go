@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -219,17 +218,7 @@ func TestSpoolInPartsSurvives(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(partedLarge)
-	body := slices.Concat(dataFaults[:4], []fault{
-		{"damaged", faults.Fault{Do: faults.Action{Effect: faults.EffectCorrupt, Bytes: 1}}},
-		{"404", faults.Fault{Do: faults.Action{Effect: faults.EffectStatus, Status: 404}}},
-	})
-	eachFault(t, 3, []point{
-		{"look", faults.Match{Op: faults.OpGet}, nil},
-		{"start", faults.Match{Op: faults.OpPartsStart}, nil},
-		{"part", faults.Match{Op: faults.OpPartsPut}, body},
-		{"list", faults.Match{Op: faults.OpPartsList}, nil},
-		{"complete", faults.Match{Op: faults.OpPartsComplete}, objectFaults},
-	}, func(w *world, at string, do faults.Action) {
+	eachFault(t, 3, multipartPoints, func(w *world, at string, do faults.Action) {
 		res, err := w.uploader(w.spoolParts()).Reader(w.t.Context(), steady(content), spec)
 		if err != nil || res.Parts == nil {
 			w.t.Fatalf("%v\n%s", err, w.trace())
@@ -311,7 +300,7 @@ func TestSpoolInPartsFails(t *testing.T) {
 	}
 }
 
-// watched is a store that calls over when it has saved an upload that is to be removed.
+// watched is a store that calls the function over after each save of an upload that Prune would remove.
 type watched struct {
 	state.Store
 	over func()

@@ -190,8 +190,9 @@ func (p *pausing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// killedStream kills a process that sends a stream when the service is stuck in the second part.
-func killedStream(s *scribe) {
+// killedInPartTwo returns the context and the store of a process that is killed when the service is stuck in the second
+// part.
+func (s *scribe) killedInPartTwo() (context.Context, *process) {
 	s.note("the first process")
 	stuck := faults.Action{Effect: faults.EffectStallBody, Bytes: q + 1000}
 	s.w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Do: stuck})
@@ -202,6 +203,12 @@ func killedStream(s *scribe) {
 		s.dead.Store(true)
 		die()
 	})
+	return ctx, p
+}
+
+// killedStream kills a process that sends a stream when the service is stuck in the second part.
+func killedStream(s *scribe) {
+	ctx, p := s.killedInPartTwo()
 	up := s.uploader(autoStreams, func(o *upload.Options) { o.Window, o.Store = int(partedWindow), p })
 	_, _ = up.Reader(ctx, &pausing{pieces(data(streamTwoParts)), partedWindow + 1}, spec)
 	s.dead.Store(false)
@@ -219,16 +226,7 @@ func killedStream(s *scribe) {
 // resumedSpool kills a process that sends a stream from a spool when the service is stuck in the second part, and
 // resumes the stream.
 func resumedSpool(s *scribe) {
-	s.note("the first process")
-	stuck := faults.Action{Effect: faults.EffectStallBody, Bytes: q + 1000}
-	s.w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Skip: 1, Do: stuck})
-	ctx, die := context.WithCancel(s.w.t.Context())
-	p := &process{Store: s.w.store}
-	time.AfterFunc(59*time.Second, func() {
-		p.dead.Store(true)
-		s.dead.Store(true)
-		die()
-	})
+	ctx, p := s.killedInPartTwo()
 	with := []func(*upload.Options){autoStreams, s.w.spooling(0), func(o *upload.Options) { o.Window = int(partedWindow) }}
 	res, _ := s.uploader(append(with, func(o *upload.Options) { o.Store = p })...).Reader(ctx, steady(data(streamTwoParts)), spec)
 	s.dead.Store(false)
