@@ -197,7 +197,7 @@ func (c *call) reportFailure(err error) {
 // do uploads a source. Once ctx is done it does not wait for reads of the source,
 // or for the store: a file server that is away can block them, and nothing can
 // interrupt them. The goroutine that hangs holds the lock of the saved upload
-// until the file server is back.
+// until the file server is back; a lease expires, because it is renewed only until ctx is done.
 func (c *call) do(ctx context.Context, upload func(context.Context) error) (*Result, error) {
 	if c.u.opts.Store != nil {
 		ctx, c.interrupt = context.WithCancelCause(ctx)

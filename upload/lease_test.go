@@ -1,14 +1,17 @@
 package upload_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -432,4 +435,67 @@ func TestSuspendedMachineStops(t *testing.T) {
 func isHeld(err error) bool {
 	held, ok := errors.AsType[*state.HeldError](err)
 	return ok && held.TTL == leaseTTL && !held.Since.IsZero()
+}
+
+// hungReader is a file whose server dies at one read, which returns only at the end of the test.
+type hungReader struct {
+	io.ReaderAt
+	at, reads atomic.Int64 // the number of that read, or 0, and of all reads
+	end       chan struct{}
+}
+
+func (r *hungReader) ReadAt(p []byte, off int64) (int, error) {
+	if r.reads.Add(1) == r.at.Load() {
+		<-r.end
+		return 0, io.ErrUnexpectedEOF
+	}
+	return r.ReaderAt.ReadAt(p, off)
+}
+
+// Whichever read of a file does not return: when the program gives up the call, another machine gets the lease, although
+// the process still runs.
+func TestHungReadEndsLease(t *testing.T) {
+	t.Parallel()
+	content := data(large)
+	for name, resumes := range map[string]bool{"new": false, "resumed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for at := int64(1); ; at++ {
+				finished := false
+				inBubble(t, nil, func(w *world) {
+					file := &hungReader{ReaderAt: bytes.NewReader(content), end: make(chan struct{})}
+					defer func() {
+						close(file.end)
+						time.Sleep(time.Minute) // the call ends
+					}()
+					first, second := w.machine("first"), w.machine("second")
+					if resumes {
+						w.fail(faults.Fault{
+							Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
+						})
+						ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+						defer cancel()
+						if res, err := first.ReaderAt(ctx, file, large, "file", spec); err == nil || !res.Resumable {
+							t.Fatalf("not interrupted: %v", err)
+						}
+					}
+					file.at.Store(file.reads.Load() + at)
+					ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Minute)
+					defer cancel()
+					if _, err := first.ReaderAt(ctx, file, large, "file", spec); err == nil {
+						finished = true
+						return
+					}
+					if _, err := second.ReaderAt(w.t.Context(), bytes.NewReader(content), large, "file", spec); err != nil {
+						t.Errorf("read %d: %v", at, err)
+					}
+					w.wantObject("obj", content)
+				})
+				if finished {
+					t.Logf("%d reads", at-1)
+					return
+				}
+			}
+		})
+	}
 }

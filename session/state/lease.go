@@ -15,9 +15,11 @@ import (
 // The lock of a Store on one machine ends with its process. A Lease with such a lock never
 // expires. A Store that several machines share cannot know whether a process on another machine
 // still runs. Its leases expire unless they are renewed. The Lease renews itself in the
-// background until Release. A lease can be lost in two steps:
-//   - It expires, for example because the store cannot be reached. Begin then
-//     renews it before the next request, and the upload continues.
+// background until Release, or until the context of Acquire is done: a call that was given up, and does not return
+// because it reads a file whose server has died, keeps no other process from the upload. A lease can be lost in two
+// steps:
+//   - It expires, for example because the store cannot be reached. Begin and Save
+//     renew it, and the upload continues.
 //   - Another process acquires it after it has expired. This is final: Context ends,
 //     and the errors of Begin, Save and Delete wrap [ErrInUse].
 //
@@ -88,14 +90,16 @@ type Lease interface {
 type Leaser interface {
 	Store
 
-	// Acquire acquires the lease of an upload. It does not wait: if another caller, in this
+	// Acquire acquires the lease of an upload, and renews it in the background until Release, or until ctx is done. It
+	// does not wait: if another caller, in this
 	// or another process, holds the lease, the error is a *[HeldError] with the fields of a
 	// lease.
 	Acquire(ctx context.Context, id string) (Lease, error)
 }
 
 // Acquire acquires the lease of an upload. If s is not a [Leaser], the lease is the
-// lock of the upload, which never expires. The caller must call Release.
+// lock of the upload, which never expires. Otherwise it is renewed in the background while ctx is not done. The
+// caller must call Release.
 func Acquire(ctx context.Context, s Store, id string) (Lease, error) {
 	if l, ok := s.(Leaser); ok {
 		return l.Acquire(ctx, id)

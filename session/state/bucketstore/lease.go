@@ -23,9 +23,14 @@ type lease struct {
 var _ state.Lease = (*lease)(nil)
 
 // Acquire acquires the lease of an upload, which need not be saved yet, and renews it in the
-// background. If another process holds it, the error is a *[state.HeldError]. For an ID
+// background until Release, or until ctx is done. If another process holds it, the error is a *[state.HeldError]. For an ID
 // that is not valid it wraps [state.ErrNotFound].
 func (s *Store) Acquire(ctx context.Context, id string) (state.Lease, error) {
+	return s.acquire(ctx, id, ctx)
+}
+
+// acquire acquires a lease, and renews it until held is done.
+func (s *Store) acquire(ctx context.Context, id string, held context.Context) (state.Lease, error) {
 	if !state.ValidID(id) {
 		return nil, fmt.Errorf("%w: %q", state.ErrNotFound, id)
 	}
@@ -42,7 +47,7 @@ func (s *Store) Acquire(ctx context.Context, id string) (state.Lease, error) {
 	s.mu.Lock()
 	s.leases[id] = l
 	s.mu.Unlock()
-	go l.keep()
+	go l.keep(held)
 	return l, nil
 }
 

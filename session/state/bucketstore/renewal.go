@@ -31,18 +31,18 @@ func (l *lease) renew(ctx context.Context) (valid context.Context, err error) {
 	return valid, err
 }
 
-// keep renews the lease until it is released or lost.
-func (l *lease) keep() {
+// keep renews the lease until it is released or lost, or ctx is done.
+func (l *lease) keep(ctx context.Context) {
 	defer close(l.kept)
 	waiter := backoff.Waiter{Policy: l.store.retry(context.Background()).Policy, Budget: backoff.Budget{For: 365 * 24 * time.Hour}}
 	defer waiter.Close()
 	limit := l.validity.part(1) + time.Second
 	for {
-		if !l.validity.due() {
+		if !l.validity.due(ctx) {
 			return
 		}
-		ctx, cancel := context.WithTimeoutCause(l.validity.alive, limit, &timeoutError{limit, true})
-		err := l.refresh(ctx)
+		request, cancel := context.WithTimeoutCause(l.validity.alive, limit, &timeoutError{limit, true})
+		err := l.refresh(request)
 		cancel()
 		switch {
 		case err == nil:

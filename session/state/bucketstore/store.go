@@ -338,7 +338,7 @@ func (s *Store) Locked(ctx context.Context, id string) (bool, error) {
 
 // Lock acquires the lease of an upload, as Acquire does, and holds it until unlock is called.
 func (s *Store) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	l, err := s.Acquire(ctx, id)
+	l, err := s.acquire(ctx, id, context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -229,9 +229,9 @@ func (v *validity) untilRenewal() (left time.Duration, exists bool) {
 }
 
 // due waits until the lease must be renewed and returns true, or returns false when
-// the lease is released or lost.
-func (v *validity) due() bool {
-	for {
+// the lease is released or lost, or ctx is done.
+func (v *validity) due(ctx context.Context) bool {
+	for ctx.Err() == nil {
 		left, exists := v.untilRenewal()
 		if exists && left <= 0 {
 			return true
@@ -250,6 +250,9 @@ func (v *validity) due() bool {
 		case <-v.alive.Done():
 			timer.Stop()
 			return false
+		case <-ctx.Done():
+			timer.Stop()
 		}
 	}
+	return false
 }

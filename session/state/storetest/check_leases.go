@@ -18,6 +18,10 @@ var leaseChecks = []check{
 	{"lease runs out and is renewed", Leases, script(`a acquire; a save 1; a begin; a pause; a expired; a wait 32; a ?begin; a held;
 		a resume; a begin; b !acquire; a held; a save 2; a release`)},
 	{"lease runs out and is acquired", Leases, taken},
+	// The call that acquired the lease was given up, for example because a read of its file does not return. The lease
+	// is no longer renewed in the background.
+	{"lease of a call that was given up", Leases, script(`a acquire; a save 1; a begin; a leave; a expired; a resume; a begin; a save 2; b !acquire;
+		a leave; b acquire; b save 3; a resume; a !begin; a lost; a !save 4; a !release 4; b release`)},
 	// The lease of a dead process expires, but not before its last request must have ended.
 	{"lease of a dead process", Leases, script("a acquire; a save 1; a lock locked; a begin; a kill; b !acquire; b wait 1; b !acquire; b acquire; b begin; b acquire locked")},
 	// Fencing numbers grow, even if the upload was deleted meanwhile.

@@ -464,6 +464,11 @@ func (s *store) Locked(ctx context.Context, id string) (bool, error) {
 type leaser struct{ *store }
 
 func (s *leaser) Acquire(ctx context.Context, id string) (state.Lease, error) {
+	return s.acquire(ctx, id, ctx)
+}
+
+// acquire returns a lease that is renewed until held is done.
+func (s *leaser) acquire(ctx context.Context, id string, held context.Context) (state.Lease, error) {
 	if !state.ValidID(id) {
 		return nil, state.ErrNotFound
 	}
@@ -497,15 +502,15 @@ func (s *leaser) Acquire(ctx context.Context, id string) (state.Lease, error) {
 			s.fence++
 			renewal = s.fence
 		}
-		held := s.heldBy(r)
-		held.Renewal, held.Left, held.TTL = renewal, left, s.ttl
+		err := s.heldBy(r)
+		err.Renewal, err.Left, err.TTL = renewal, left, s.ttl
 		switch s.flaw {
 		case "the holder is that of the renewal":
-			held.Since = held.Since.Add(time.Duration(renewal))
+			err.Since = err.Since.Add(time.Duration(renewal))
 		case "the TTL is what is left":
-			held.TTL = left
+			err.TTL = left
 		}
-		return nil, held
+		return nil, err
 	}
 	if s.flaw == "two can acquire" {
 		s.yield()
@@ -525,12 +530,12 @@ func (s *leaser) Acquire(ctx context.Context, id string) (state.Lease, error) {
 	l.lost, l.lose = context.WithCancelCause(context.Background())
 	s.grip(id, l)
 	l.renewed(now)
-	go l.keep()
+	go l.keep(held)
 	return l, nil
 }
 
 func (s *leaser) Lock(ctx context.Context, id string) (unlock func(), err error) {
-	l, err := s.Acquire(ctx, id)
+	l, err := s.acquire(ctx, id, context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -639,11 +644,16 @@ func (l *lease) renew(ctx context.Context) error {
 	return nil
 }
 
-func (l *lease) keep() {
-	if l.s.flaw == "leases are not renewed" {
+func (l *lease) keep(ctx context.Context) {
+	switch l.s.flaw {
+	case "leases are not renewed":
 		return
+	case "a lease outlives its call":
+		ctx = context.Background()
+	case "a lease ends with its call":
+		context.AfterFunc(ctx, func() { l.lose(state.ErrInUse) })
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {

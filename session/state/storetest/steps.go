@@ -16,6 +16,7 @@ import (
 //     dead or paused has expired;
 //   - save, delete and begin, under the lease if the process has one;
 //   - store-save and store-delete, which are those of the Store;
+//   - leave, which ends the context of acquire. The lease then expires, as if the process was paused, until resume;
 //   - set-aside.
 //
 // A call must succeed. With "!" before it, it must fail because the upload is in use. With
@@ -87,6 +88,10 @@ func (s *subject) do(st step) {
 		s.left(p)
 	case "pause":
 		p.resume = p.Pause()
+		s.left(p)
+	case "leave":
+		s.make(p, u, 0, call{Name: "leave", ID: st.id})
+		p.resume = func() {}
 		s.left(p)
 	case "resume":
 		p.resume()

@@ -20,7 +20,8 @@ type worker struct {
 // held is a lease.
 type held struct {
 	state.Lease
-	request  context.Context // of the last call of Begin
+	leave    context.CancelFunc // ends the context of Acquire
+	request  context.Context    // of the last call of Begin
 	released bool
 }
 
@@ -74,7 +75,11 @@ func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 		w.unlock(c.ID)
 	case "acquire":
 		lease = new(held)
-		if lease.Lease, err = state.Acquire(ctx, w.store, c.ID); err != nil {
+		long, leave := context.WithCancel(context.WithoutCancel(ctx)) // the lease is used after ctx has ended
+		lease.leave = leave
+		defer context.AfterFunc(ctx, leave)()
+		if lease.Lease, err = state.Acquire(long, w.store, c.ID); err != nil {
+			leave()
 			return a, err
 		}
 		w.change(func() {
@@ -90,6 +95,8 @@ func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 				w.ends = append(w.ends, end)
 			})
 		}
+	case "leave":
+		lease.leave()
 	case "release":
 		w.change(func() { lease.released = true })
 		err = lease.Release(ctx, t)
