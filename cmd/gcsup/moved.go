@@ -101,10 +101,15 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// committedText returns how much of a saved upload is stored.
+// committedText returns how much of an upload is committed. The service may have more than was saved: a process that was
+// killed had no reply yet.
 func committedText(t *state.Upload) string {
 	saved := upload.Describe(t)
-	return readable.Committed(saved.Committed, saved.Size)
+	text := readable.Committed(saved.Committed, saved.Size)
+	if saved.Committed != saved.Size {
+		text = "at least " + text
+	}
+	return text
 }
 
 // resumeFrom returns the command that resumes an upload whose source is at path now, which is

@@ -174,7 +174,7 @@ func (x *canceler) cancel(ctx context.Context, id string) error {
 	case exists:
 		con.Message("deleted %s: the upload was finished already, and the object was made", uploadText(upload.Describe(doc)))
 	default:
-		con.Message("canceled %s: %s were committed", uploadText(upload.Describe(doc)), readable.Committed(upload.Describe(doc).Committed, doc.ObjectSize()))
+		con.Message("canceled %s: %s were committed", uploadText(upload.Describe(doc)), committedText(doc))
 	}
 	return nil
 }

@@ -50,10 +50,10 @@ cancel deletes them.`,
 				case doc == nil:
 					con.Message("deleted the saved upload %s, which could not be used", id)
 				case doc.Parts != nil:
-					con.Message("deleted %s: %s were committed", uploadText(upload.Describe(doc)), readable.Committed(upload.Describe(doc).Committed, doc.ObjectSize()))
+					con.Message("deleted %s: %s were committed", uploadText(upload.Describe(doc)), committedText(doc))
 				default:
 					con.Message("deleted %s: %s were committed; the service drops them in %s", uploadText(upload.Describe(doc)),
-						readable.Committed(doc.Committed, doc.ObjectSize()), readable.Span(time.Until(doc.Expires())))
+						committedText(doc), readable.Span(time.Until(doc.Expires())))
 				}
 				return nil
 			})

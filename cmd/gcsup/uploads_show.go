@@ -152,7 +152,7 @@ func (d *details) print(w io.Writer, resume string, now time.Time) error {
 	switch {
 	case d.source == sourceChanged && d.holding.State == upload.SessionOpen:
 		source += " since the upload started"
-		next += "\n\tto upload the changed file, add --if-source-changed=restart"
+		next += "\n\tto upload the changed file, run the command again with --if-source-changed=restart"
 	case d.source == sourceSpooled:
 		source = "a stream that has ended, in " + saved.Spool
 	case d.source == sourceIncomplete && d.inUse != nil:

@@ -74,7 +74,7 @@ var advice = []struct {
 	{mirror.ErrTooManyDeletions, "check the directory and the prefix, for example with --dry-run; to delete so many objects, give --max-delete=N or N%"},
 
 	{bucketstore.ErrSlow, "give a longer lease (--state-lease, or --ack-wait of gcsup-fleet)"},
-	{session.ErrSourceChanged, "to upload the changed file, add --if-source-changed=restart"},
+	{session.ErrSourceChanged, "to upload the changed file, run the command again with --if-source-changed=restart"},
 	{state.ErrOptionsDiffer, "give the options of the first run, or none; --restart discards what was sent"},
 	{session.ErrEncryptionKey, "give the key of the first run with --encryption-key-file or GCSUP_ENCRYPTION_KEY"},
 	{bucketstore.ErrSealed, "give the key with which it was saved with --state-key-file; to delete it, run {gcsup} uploads rm ID"},
