@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -452,12 +454,25 @@ func (r *hungReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, off)
 }
 
+// inThreeParts makes an Uploader send a large file in parts.
+func inThreeParts(o *upload.Options) {
+	o.Parallel = &upload.Parts{Connections: 3, MinPart: mib, Join: upload.ByCompose}
+}
+
 // Whichever read of a file does not return: when the program gives up the call, another machine gets the lease, although
 // the process still runs.
 func TestHungReadEndsLease(t *testing.T) {
 	t.Parallel()
 	content := data(large)
-	for name, resumes := range map[string]bool{"new": false, "resumed": true} {
+	for name, test := range map[string]struct {
+		interrupted int64 // the byte at which a first call is interrupted, of the object or of a part
+		with        func(*upload.Options)
+	}{
+		"new":              {0, func(*upload.Options) {}},
+		"resumed":          {2 * mib, func(*upload.Options) {}},
+		"in parts":         {0, inThreeParts},
+		"resumed in parts": {2 * q, inThreeParts},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for at := int64(1); ; at++ {
@@ -468,10 +483,10 @@ func TestHungReadEndsLease(t *testing.T) {
 						close(file.end)
 						time.Sleep(time.Minute) // the call ends
 					}()
-					first, second := w.machine("first"), w.machine("second")
-					if resumes {
+					first, second := w.machine("first", test.with), w.machine("second", test.with)
+					if test.interrupted > 0 {
 						w.fail(faults.Fault{
-							Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
+							Match: faults.Match{Op: faults.OpPut, From: test.interrupted, To: test.interrupted + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 						})
 						ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 						defer cancel()
@@ -484,6 +499,10 @@ func TestHungReadEndsLease(t *testing.T) {
 					defer cancel()
 					if _, err := first.ReaderAt(ctx, file, large, "file", spec); err == nil {
 						finished = true
+						composed := slices.ContainsFunc(w.srv.Requests(), func(r fakegcs.Request) bool { return r.Op == faults.OpCompose })
+						if composed != strings.Contains(name, "parts") {
+							t.Errorf("composed %v", composed)
+						}
 						return
 					}
 					if _, err := second.ReaderAt(w.t.Context(), bytes.NewReader(content), large, "file", spec); err != nil {
