@@ -151,7 +151,7 @@ type joint struct {
 	first     int   // small files at a time at first
 	whole     int64 // the size of the largest request that the service keeps as a whole or not at all
 	by        upload.JoinBy
-	paths     []string // of the small file and the large ones
+	paths     []string // of the small file, the two large ones, and the smallest one that is sent through a session
 	sizes     []int64
 	numbers   [jointKinds]int // of objects; those of large files count when they are finished
 	run       *jointRun
@@ -233,7 +233,7 @@ func (j *joint) simulate(dir, mem string) {
 	}
 	j.pause = upload.NewRateLimit(upload.Unlimited)
 	w := &world{t: t, dir: dir}
-	for i, size := range []int64{j.small, 3*mib + j.rnd.Int64N(3*mib), 3*mib + j.rnd.Int64N(6*mib)} {
+	for i, size := range []int64{j.small, 3*mib + j.rnd.Int64N(3*mib), 3*mib + j.rnd.Int64N(6*mib), q + j.small} {
 		path := filepath.Join(dir, fmt.Sprint(i))
 		if err := os.WriteFile(path, data(size), 0o600); err != nil {
 			t.Fatal(err)
@@ -263,6 +263,9 @@ func (j *joint) simulate(dir, mem string) {
 		j.giveUp()
 	}
 	j.interrupt()
+	if !t.Failed() {
+		j.last()
+	}
 	j.judge()
 }
 
@@ -281,35 +284,22 @@ func (j *joint) search() time.Duration {
 	return time.Duration(float64(jointSearch) * max(1, float64(j.latency)/float64(50*time.Millisecond)))
 }
 
-// begin starts a process that uploads files of some kinds.
+// begin starts a process that uploads files of some kinds until it is interrupted.
 func (j *joint) begin(kinds []jointKind) {
-	ctx, cancel := context.WithCancel(j.t.Context())
-	r := &jointRun{kinds: kinds, rates: &upload.RequestRates{}, cancel: cancel, ended: make(chan struct{}), began: time.Now()}
-	r.rates.Share(0, jointMachines)
-	// A link of 10 MiB/s has the same share for each of 1,024 files.
-	r.limiter = &backoff.Limiter{First: j.first, Max: jointMaxFiles}
 	// A sixty-fourth of the real bound, which is 16 MiB at first and 64 MiB later. A part of a multipart upload is not
 	// scaled: the bound permits two of them at first and three later.
-	r.risk, r.bound, j.whole = upload.ScaledAtRisk(q, 4*q, jointSession), 4*q, j.small // a session may begin before the first commit
-	if j.by == upload.ByEither {
-		r.risk, r.bound, j.whole = upload.ScaledAtRisk(11*mib, 16*mib, jointSession), 16*mib, 5*mib
+	first, least := q, 4*q
+	if j.whole = j.small; j.by == upload.ByEither {
+		first, least, j.whole = 11*mib, 16*mib, 5*mib
 	}
-	j.run = r
-	j.log("a process with %v", kinds)
-	up, err := upload.New(&http.Client{Transport: j.transport}, &upload.Options{
-		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates, AtRisk: r.risk,
-		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(r),
-		Parallel: upload.AutoPartsFrom(0, 2*mib, q).Joined(j.by),
-	})
-	if err != nil {
-		j.t.Fatal(err)
-	}
+	up, ctx := j.process(kinds, first, least)
+	r := j.run
 	var group sync.WaitGroup
 	for _, kind := range kinds {
 		switch kind {
 		case jointSmall:
 			group.Go(func() {
-				for res, err := range upload.Tuned(up, r.limiter, 0).Files(ctx, j.jobs, nil) {
+				for res, err := range up.Files(ctx, j.jobs, nil) {
 					if !j.ended(ctx, kind, res, err) {
 						break
 					}
@@ -351,6 +341,27 @@ func (j *joint) begin(kinds []jointKind) {
 		group.Wait()
 		close(r.ended)
 	}()
+}
+
+// process returns the uploader of a process, with bounds of the bytes at risk, and the context of its calls.
+func (j *joint) process(kinds []jointKind, first, least int64) (*upload.Uploader, context.Context) {
+	ctx, cancel := context.WithCancel(j.t.Context())
+	r := &jointRun{kinds: kinds, rates: &upload.RequestRates{}, cancel: cancel, ended: make(chan struct{}), began: time.Now()}
+	r.rates.Share(0, jointMachines)
+	// A link of 10 MiB/s has the same share for each of 1,024 files.
+	r.limiter = &backoff.Limiter{First: j.first, Max: jointMaxFiles}
+	r.risk, r.bound = upload.ScaledAtRisk(first, least, jointSession), least // a session may begin before the first commit
+	j.run = r
+	j.log("a process with %v", kinds)
+	up, err := upload.New(&http.Client{Transport: j.transport}, &upload.Options{
+		Endpoint: "http://gcs.test", Store: j.store, RetryFor: jointRetryFor, RateLimit: j.pause, RequestRates: r.rates, AtRisk: r.risk,
+		ChunkSize: q, Window: int(q), StallRate: 256, Observer: j.observe(r),
+		Parallel: upload.AutoPartsFrom(0, 2*mib, q).Joined(j.by),
+	})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return upload.Tuned(up, r.limiter, 0), ctx
 }
 
 // jointMachines share the request rate of the bucket, which has at least 100 per second at first.
@@ -664,7 +675,7 @@ func (j *joint) giveUp() {
 	j.mu.Lock()
 	j.dead = true
 	j.mu.Unlock()
-	begin, _ := j.outage()
+	begin, end := j.outage()
 	begin()
 	began := time.Now()
 	select {
@@ -673,6 +684,10 @@ func (j *joint) giveUp() {
 	case <-time.After(2*jointRetryFor + jointRecovery):
 		j.t.Errorf("seed %d: calls continue %v after the service failed", j.seed, time.Since(began))
 	}
+	end()
+	j.mu.Lock()
+	j.dead = false
+	j.mu.Unlock()
 }
 
 // checkRisk checks the bytes at risk. The uploader counts all that the emulator received and would not keep, and all on the

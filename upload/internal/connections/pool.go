@@ -88,7 +88,6 @@ func (s *Share) Leave() Usage {
 	if c.tuner.oneSuffices() {
 		c.sufficed = time.Now()
 	}
-	c.grant()
 	return s.rates.usage()
 }
 
