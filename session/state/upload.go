@@ -67,7 +67,7 @@ type GzipState struct {
 	Size int64 `json:"size,omitempty"`
 
 	// Source is the CRC32C of the beginning of the file whose compressed bytes end at
-	// Upload.HighWater.
+	// Upload.HighWater, or at the end of the last of Upload.Parts.
 	Source chunk.Checkpoint `json:"source"`
 }
 
@@ -239,8 +239,6 @@ func (t *Upload) sound() error {
 		return errors.New("incomplete")
 	case t.Spec.Gzip != (t.Gzip != nil):
 		return errors.New("invalid compression")
-	case t.Gzip != nil && t.Parts != nil:
-		return errors.New("compressed parts")
 	case t.Gzip != nil && (t.Gzip.Size < 0 || t.Gzip.Source.Offset < 0 || t.Gzip.Source.Offset > t.Source.Size):
 		return errors.New("invalid offsets of the compressed source")
 	}
@@ -250,7 +248,7 @@ func (t *Upload) sound() error {
 		}
 	}
 	if t.Parts != nil {
-		if err := t.Parts.sound(size, t.Spool != nil); err != nil {
+		if err := t.Parts.sound(size, t.Spool != nil || t.Gzip != nil); err != nil {
 			return err
 		}
 	}
