@@ -161,23 +161,71 @@ func (g *Gzip) fill(ctx context.Context) error {
 }
 
 // OtherCompressor is the error for compressed bytes that are not those of the
-// session being resumed, although the file has not changed: another version of
+// upload being resumed, although the file has not changed: another version of
 // the program compresses it differently.
 type OtherCompressor struct{ offset int64 }
+
+// Differ returns the error for compressed bytes that differ before an offset.
+func Differ(offset int64) error { return &OtherCompressor{offset} }
 
 func (e *OtherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
 func (g *Gzip) LoadWindow(ctx context.Context) (content.Loaded, error) {
+	return g.LoadHeld(ctx, func(*Stream) {})
+}
+
+// LoadHeld is LoadWindow for a file that may be divided. hold calls [Stream.Hold] of the compressed bytes. If the file
+// is longer than its first window, the caller must call Continue of [Gzip.Held], or Divide.
+func (g *Gzip) LoadHeld(ctx context.Context, hold func(*Stream)) (content.Loaded, error) {
 	if err := g.begin(); err != nil {
 		return content.Loaded{}, err
 	}
+	hold(&g.stream)
 	if err := g.fill(ctx); err != nil || !g.stream.cur.Last {
 		return content.Loaded{}, err
 	}
 	return g.stream.loaded(), g.file.Unchanged(ctx, g.file.hashed)
 }
+
+// Held returns the compressed bytes after LoadHeld.
+func (g *Gzip) Held() *Stream { return &g.stream }
+
+// Divide makes parts of the compressed bytes, from their beginning, as [Stream.Divide] does. If LoadHeld was not called
+// before, or parts were already made, the file is compressed again.
+func (g *Gzip) Divide(least int64, sizes stream.Sizes) error {
+	if g.stream.cur == nil {
+		g.open()
+		if err := g.split(chunk.Checkpoint{}); err != nil {
+			return err
+		}
+	}
+	g.stream.Divide(least, sizes)
+	return nil
+}
+
+// NextPart is [Stream.NextPart].
+func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
+	part, rng, err := g.stream.NextPart(ctx)
+	if err != nil && err != io.EOF {
+		if serr := g.body.Err(); serr != nil {
+			err = serr
+		}
+	}
+	return part, rng, err
+}
+
+// Skip notes that the bytes of rng were compressed only for their checksum. The comparison ends at end.
+func (g *Gzip) Skip(rng chunk.Range, end int64) {
+	g.file.reread(g.offsets.read(rng.To)-g.offsets.read(rng.From), rng.To, end)
+}
+
+// Forget is called when the service has all parts before an offset.
+func (g *Gzip) Forget(offset int64) { g.offsets.forget(offset) }
+
+// Unchanged is [File.Unchanged] for the bytes that were compressed.
+func (g *Gzip) Unchanged(ctx context.Context) error { return g.file.Unchanged(ctx, g.file.hashed) }
 
 // Load compresses a small file in memory.
 func (g *Gzip) Load(ctx context.Context) (content.Loaded, error) {
