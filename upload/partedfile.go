@@ -72,7 +72,7 @@ func division(c *call, file *source.File) parts.Division {
 
 // planParts returns how the file of a new upload is sent.
 func planParts(ctx context.Context, c *call, file *source.File) (parts.Plan, error) {
-	if c.u.opts.Parallel == nil || c.spec.Gzip {
+	if c.u.opts.Parallel == nil {
 		return parts.Plan{}, nil
 	}
 	way := c.u.opts.Parallel.Join
@@ -110,9 +110,8 @@ func (f *partedFile) makeObject(ctx context.Context) error {
 	return endedBy(ctx, err, f.journal)
 }
 
-// send makes the object of a file, and decides what is left.
-func (f *partedFile) send(ctx context.Context) error {
-	err := f.makeObject(ctx)
+// end decides what is left of a file, of which makeObject returned err.
+func (f *partedFile) end(ctx context.Context, err error) error {
 	e := f.endOf(ofParts, err)
 	failed, ok := errors.AsType[*session.Error](err)
 	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again

@@ -1,0 +1,106 @@
+package parts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"gcsup/chunk"
+	"gcsup/internal/multipart"
+	"gcsup/session"
+	"gcsup/session/state"
+	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/source"
+)
+
+// compress begins to make parts of a compressed file. Those that are known keep their sizes, so that the ones that the
+// service has can be compared. If it has all of them, the file is not compressed again.
+func (p *Upload) compress() error {
+	if p.Zipped == nil {
+		return nil
+	}
+	if p.complete = p.size >= 0 && p.Journal.Finished() == len(p.parts); p.complete {
+		return nil
+	}
+	known, base, budget := slices.Clone(p.ends), p.common().Size, p.Memory.Budget()
+	return p.Zipped.Divide(multipart.MinPart, func(offset int64) (want, must int64) {
+		if i, _ := slices.BinarySearch(known, offset+1); i < len(known) {
+			return known[i] - offset, known[i] - offset
+		}
+		return streamPart(base, offset, budget), streamPart(0, offset, budget)
+	})
+}
+
+// nextCompressed returns part i of a compressed file, with its bytes unless the service has them. It is nil if there is
+// none. The parts are made in their order. If they are not those of an earlier call, the error is a
+// [source.OtherCompressor].
+func (p *Upload) nextCompressed(ctx context.Context, i int) (*filePart, error) {
+	if p.complete {
+		return nil, nil
+	}
+	body, rng, err := p.Zipped.NextPart(ctx)
+	switch known := i < len(p.parts); {
+	case err == io.EOF && (known || p.size >= 0 && p.size != p.end()):
+		return nil, source.Differ(p.end())
+	case err == io.EOF:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.size = p.end()
+		p.Wire.Pos.Size.Store(p.size)
+		p.Journal.Compressed(func(g *state.GzipState) { g.Size = p.size })
+		return nil, nil
+	case err != nil:
+		return nil, engine.SourceFailed(ctx, err)
+	case known:
+		return p.again(p.parts[i], body, rng)
+	}
+	part, err := p.grow(i, rng)
+	if err != nil {
+		body.Free()
+		return nil, err
+	}
+	part.body = body
+	return part, nil
+}
+
+// again gives a part that is known its bytes, which were compressed again. If the service has it, they are only compared.
+func (p *Upload) again(part *filePart, body *source.Part, rng chunk.Range) (*filePart, error) {
+	crc32c, _ := body.CRC32C()
+	if rng != part.rng || part.finished() && crc32c != part.state().CRC32C {
+		body.Free()
+		return nil, source.Differ(rng.To)
+	}
+	if part.finished() {
+		body.Free()
+		p.Zipped.Skip(rng, p.end())
+	} else {
+		part.body = body
+	}
+	return part, nil
+}
+
+// grow adds part i of a compressed file.
+func (p *Upload) grow(i int, rng chunk.Range) (*filePart, error) {
+	if i >= cmp.Or(p.Options.MaxParts, multipart.MaxParts) {
+		return nil, fmt.Errorf("%w: the compressed file has more than the %d bytes that %d parts hold with this memory: give it more memory (--memory), or one connection (--parallel off)", session.ErrInvalid, rng.From, i)
+	}
+	_, read := p.Zipped.Compression(rng.To)
+	p.Journal.Change(func(parts *state.Parts) { parts.List = append(parts.List, state.Part{Size: rng.Len()}) })
+	p.Journal.Compressed(func(g *state.GzipState) { g.Source = read })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := p.part(i, rng)
+	p.parts, p.ends = append(p.parts, part), append(p.ends, rng.To)
+	return part, nil
+}
+
+// savePart saves the size of part i of a compressed file before it is sent, so that no process finds parts at the service
+// whose ranges it does not know. A save for another part may have included it.
+func (f *dividedFile) savePart(ctx context.Context, i int) error {
+	if f.Zipped == nil || f.Journal.Lists(i) {
+		return nil
+	}
+	return f.Journal.Save(ctx)
+}
