@@ -6,6 +6,7 @@ import (
 	"crypto/md5"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -300,6 +301,67 @@ func TestZippedInPartsMade(t *testing.T) {
 			w.wantZipped(content)
 		})
 	}
+}
+
+// TestZippedInPartsOfAReader sends compressed bytes that are in no file. If they have no name, or are read slowly, they
+// are sent over one connection.
+func TestZippedInPartsOfAReader(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	content := data(zippedLarge)
+	for _, test := range []struct {
+		name  string
+		pause time.Duration
+		why   string
+	}{
+		{name: "row 17"},
+		{name: "", why: "it is not saved"},
+		{name: "row 18", pause: 11 * time.Second, why: "its first bytes took more than 10s"},
+	} {
+		inBubble(t, slowly, func(w *world) {
+			var why []string
+			up := w.uploader(streamParts, func(o *upload.Options) {
+				o.Observer = func(e upload.Event) {
+					if e.Kind == upload.Warning {
+						why = append(why, e.Cause)
+					}
+				}
+			})
+			send := func(ctx context.Context) (*upload.Result, error) {
+				return up.ReaderAt(ctx, &slowReaderAt{ReaderAt: bytes.NewReader(content), pause: test.pause}, zippedLarge, test.name, zipped)
+			}
+			resumed := int64(0)
+			if test.why == "" {
+				ctx, stop := context.WithTimeout(w.t.Context(), 3*time.Second)
+				defer stop()
+				if res, err := send(ctx); !res.Resumable {
+					t.Fatalf("%+v, %v", res, err)
+				}
+				resumed = w.storedParts()
+			}
+			res, err := send(w.t.Context())
+			if err != nil || (res.Parts != nil) != (test.why == "") || res.ResumedFrom != resumed || (resumed > 0) != (test.why == "") {
+				t.Errorf("%q: %+v, %v\n%s", test.name, res, err, w.trace())
+			}
+			if test.why != "" && (len(why) != 1 || !strings.Contains(why[0], test.why)) {
+				t.Errorf("%q: warnings %q", test.name, why)
+			}
+			w.wantZipped(content)
+		})
+	}
+}
+
+// slowReaderAt pauses before its first bytes are read.
+type slowReaderAt struct {
+	io.ReaderAt
+	pause time.Duration
+}
+
+func (r *slowReaderAt) ReadAt(p []byte, at int64) (int, error) {
+	if at == 0 && len(p) > 4096 { // not for the type of the content
+		time.Sleep(r.pause)
+	}
+	return r.ReaderAt.ReadAt(p, at)
 }
 
 // TestZippedInPartsReplaced checks that a part which another client replaced is compressed and sent again.
