@@ -3,6 +3,7 @@ package parts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/engine"
+	"gcsup/upload/internal/saved"
 	"gcsup/upload/internal/source"
 )
 
@@ -97,10 +99,18 @@ func (p *Upload) grow(i int, rng chunk.Range) (*filePart, error) {
 }
 
 // savePart saves the size of part i of a compressed file before it is sent, so that no process finds parts at the service
-// whose ranges it does not know. A save for another part may have included it.
+// whose ranges it does not know. A save for another part may have included it. Unlike for other saves, the store must
+// not keep an earlier saved upload: a resume would choose other sizes, and could not use more parts than it has.
 func (f *dividedFile) savePart(ctx context.Context, i int) error {
 	if f.Zipped == nil || f.Journal.Lists(i) {
 		return nil
 	}
-	return f.Journal.Save(ctx)
+	switch err := f.Journal.Persist(ctx); {
+	case err == nil || errors.Is(err, state.ErrInUse):
+		return err
+	case ctx.Err() != nil:
+		return engine.NewInterruption(ctx, nil)
+	default:
+		return fmt.Errorf("%w: %w", saved.ErrUnsaved, err)
+	}
 }
