@@ -87,7 +87,7 @@ func (f *openFile) compress() {
 		f.progress.source.Store(zipped.Offsets())
 		f.requests.Pos.Size.Store(-1)
 		f.expect.Size = nil // it is the size of the file, which was checked
-		f.most = f.file.Total() + f.file.Total()/1024 + chunk.Granularity
+		f.most = zipped.Most()
 	case !f.spec.Gzip && compressed:
 		zipped.Stop()
 		f.source = f.file

@@ -26,14 +26,33 @@ func (p *Upload) compress() error {
 	if p.complete = p.size >= 0 && p.Journal.Finished() == len(p.parts); p.complete {
 		return nil
 	}
-	known, base, budget := slices.Clone(p.ends), p.common().Size, p.Memory.Budget()
+	base, budget, most := p.common().Size, p.Memory.Budget(), p.Zipped.Most()
 	return p.Zipped.Divide(multipart.MinPart, func(offset int64) (want, must int64) {
-		if i, _ := slices.BinarySearch(known, offset+1); i < len(known) {
-			return known[i] - offset, known[i] - offset
+		before, size := p.partAt(offset)
+		if size > 0 {
+			return size, size
 		}
-		return streamPart(base, offset, budget), streamPart(0, offset, budget)
+		return streamPart(base, offset, budget), zippedPart(offset, most-offset, max(p.maxParts()-before, 1), budget)
 	})
 }
+
+// partAt returns the size of the part of a compressed file that begins at offset, 0 if it is a new one, and the number of
+// parts before it.
+func (p *Upload) partAt(offset int64) (before int, size int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, _ = slices.BinarySearch(p.ends, offset+1)
+	switch {
+	case before < len(p.ends):
+		size = p.ends[before] - offset
+	case p.end() < offset:
+		before++ // it is compressed, and not added yet
+	}
+	return before, size
+}
+
+// maxParts returns how many parts the file may have.
+func (p *Upload) maxParts() int { return cmp.Or(p.Options.MaxParts, multipart.MaxParts) }
 
 // nextCompressed returns part i of a compressed file, with its bytes unless the service has them. It is nil if there is
 // none. The parts are made in their order. If they are not those of an earlier call, the error is a
@@ -85,8 +104,8 @@ func (p *Upload) again(part *filePart, body *source.Part, rng chunk.Range) (*fil
 
 // grow adds part i of a compressed file.
 func (p *Upload) grow(i int, rng chunk.Range) (*filePart, error) {
-	if i >= cmp.Or(p.Options.MaxParts, multipart.MaxParts) {
-		return nil, fmt.Errorf("%w: the compressed file has more than the %d bytes that %d parts hold with this memory: give it more memory (--memory), or one connection (--parallel off)", session.ErrInvalid, rng.From, i)
+	if i >= p.maxParts() {
+		return nil, fmt.Errorf("%w: the compressed file has more than the %d bytes that its %d parts hold: start over (--restart)", session.ErrInvalid, rng.From, i)
 	}
 	_, read := p.Zipped.Compression(rng.To)
 	p.Journal.Change(func(parts *state.Parts) { parts.List = append(parts.List, state.Part{Size: rng.Len()}) })

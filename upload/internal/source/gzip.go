@@ -47,6 +47,12 @@ func NewGzip(file *File, with Compressor, memory *stream.Memory, window int) *Gz
 // Offsets returns the offsets in the file.
 func (g *Gzip) Offsets() *Offsets { return &g.offsets }
 
+// Most returns how many bytes the compressed file may have. Bytes that do not get smaller are stored with a few more.
+func (g *Gzip) Most() int64 {
+	n := g.file.Total()
+	return n + n/1024 + chunk.Granularity
+}
+
 func (g *Gzip) Total() int64     { return g.size }
 func (g *Gzip) Replayable() bool { return true }
 
