@@ -7,8 +7,8 @@ import (
 	"gcsup/upload"
 )
 
-// TestZippedInPartsUnsaved checks that no part of a compressed file is sent whose size cannot be saved. The next process
-// chooses other sizes for the parts that are not saved, and makes the object.
+// TestZippedInPartsUnsaved checks that no part of a compressed file is sent whose size cannot be saved. The next
+// process chooses other sizes for the parts that are not saved, and makes the object.
 func TestZippedInPartsUnsaved(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -124,8 +124,8 @@ type savedForm struct {
 	RawPath    []byte      `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Parts      *savedParts `json:"parts,omitempty"`
 
-	// Zipped is Parts of a compressed file. A program that does not know such parts refuses the key, and keeps the saved
-	// upload: to it, Parts would be damaged.
+	// Zipped is Parts of a compressed file. A program that does not know such parts refuses the key, and keeps the
+	// saved upload: to it, Parts would be damaged.
 	Zipped *savedParts `json:"compressed_parts,omitempty"`
 }
 

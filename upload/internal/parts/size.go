@@ -119,10 +119,10 @@ func streamPart(base, offset, budget int64) int64 {
 	return min(size, chunk.Floor(multipart.MaxPart))
 }
 
-// zippedPart returns the size that the part of a compressed file must have that begins at offset, before which the memory
-// must not end it. At most left bytes follow, in at most n parts. The part is larger than that of a stream if the others,
-// with all of the memory each, could not hold the rest. If no parts that fit in the memory hold it, because the upload
-// began with more, they are about equal.
+// zippedPart returns the size that the part of a compressed file must have that begins at offset. At most left bytes
+// follow, in at most n parts. The part must be larger than that of a stream if the others, with all of the memory each,
+// could not hold the rest. If no parts that fit in the memory hold it, because the upload began with more, they are
+// about equal.
 func zippedPart(offset, left int64, n int, budget int64) int64 {
 	largest := int64(multipart.MaxPart)
 	if budget > 0 {

@@ -36,8 +36,8 @@ func (p *Upload) compress() error {
 	})
 }
 
-// partAt returns the size of the part of a compressed file that begins at offset, 0 if it is a new one, and the number of
-// parts before it.
+// partAt returns the size of the part of a compressed file that begins at offset, 0 if it is a new one, and the number
+// of parts before it.
 func (p *Upload) partAt(offset int64) (before int, size int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,8 +55,7 @@ func (p *Upload) partAt(offset int64) (before int, size int64) {
 func (p *Upload) maxParts() int { return cmp.Or(p.Options.MaxParts, multipart.MaxParts) }
 
 // nextCompressed returns part i of a compressed file, with its bytes unless the service has them. It is nil if there is
-// none. The parts are made in their order. If they are not those of an earlier call, the error is a
-// [source.OtherCompressor].
+// none. The parts are made in their order. If they are not those of an earlier call, the error is that of differ.
 func (p *Upload) nextCompressed(ctx context.Context, i int) (*filePart, error) {
 	if p.complete {
 		return nil, nil
@@ -64,7 +63,7 @@ func (p *Upload) nextCompressed(ctx context.Context, i int) (*filePart, error) {
 	body, rng, err := p.Zipped.NextPart(ctx)
 	switch known := i < len(p.parts); {
 	case err == io.EOF && (known || p.size >= 0 && p.size != p.end()):
-		return nil, source.Differ(p.end())
+		return nil, p.differ(ctx, p.end())
 	case err == io.EOF:
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -75,7 +74,7 @@ func (p *Upload) nextCompressed(ctx context.Context, i int) (*filePart, error) {
 	case err != nil:
 		return nil, engine.SourceFailed(ctx, err)
 	case known:
-		return p.again(p.parts[i], body, rng)
+		return p.again(ctx, p.parts[i], body, rng)
 	}
 	part, err := p.grow(i, rng)
 	if err != nil {
@@ -87,11 +86,11 @@ func (p *Upload) nextCompressed(ctx context.Context, i int) (*filePart, error) {
 }
 
 // again gives a part that is known its bytes, which were compressed again. If the service has it, they are only compared.
-func (p *Upload) again(part *filePart, body *source.Part, rng chunk.Range) (*filePart, error) {
+func (p *Upload) again(ctx context.Context, part *filePart, body *source.Part, rng chunk.Range) (*filePart, error) {
 	crc32c, _ := body.CRC32C()
 	if rng != part.rng || part.finished() && crc32c != part.state().CRC32C {
 		body.Free()
-		return nil, source.Differ(rng.To)
+		return nil, p.differ(ctx, rng.To)
 	}
 	if part.finished() {
 		body.Free()
@@ -100,6 +99,11 @@ func (p *Upload) again(part *filePart, body *source.Part, rng chunk.Range) (*fil
 		part.body = body
 	}
 	return part, nil
+}
+
+// differ returns the error for parts that are not those of an earlier call before an offset, see [source.Gzip.Differ].
+func (p *Upload) differ(ctx context.Context, offset int64) error {
+	return engine.SourceFailed(ctx, p.Zipped.Differ(ctx, offset))
 }
 
 // grow adds part i of a compressed file.

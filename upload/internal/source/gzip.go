@@ -153,13 +153,13 @@ func (g *Gzip) fill(ctx context.Context) error {
 	next := g.stream.cur
 	for len(g.saved) > 0 && g.saved[0].Offset <= next.To {
 		if next.Checkpoint(g.saved[0].Offset) != g.saved[0] {
-			return &OtherCompressor{g.saved[0].Offset}
+			return g.Differ(ctx, g.saved[0].Offset)
 		}
 		g.saved = g.saved[1:]
 	}
 	switch {
 	case next.Last && (len(g.saved) > 0 || g.end > 0 && next.To != g.end), !next.Last && g.end > 0 && next.To >= g.end:
-		return &OtherCompressor{next.To}
+		return g.Differ(ctx, next.To)
 	case next.Last:
 		g.size, g.crc32c = next.To, next.CRC32C
 	}
@@ -171,11 +171,17 @@ func (g *Gzip) fill(ctx context.Context) error {
 // the program compresses it differently.
 type OtherCompressor struct{ offset int64 }
 
-// Differ returns the error for compressed bytes that differ before an offset.
-func Differ(offset int64) error { return &OtherCompressor{offset} }
-
 func (e *OtherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
+}
+
+// Differ returns the error for compressed bytes that, before an offset, are not those of the upload being resumed: an
+// [OtherCompressor], unless the file has changed since it was compared with that of the upload.
+func (g *Gzip) Differ(ctx context.Context, offset int64) error {
+	if err := g.Unchanged(ctx); err != nil {
+		return err
+	}
+	return &OtherCompressor{offset}
 }
 
 func (g *Gzip) LoadWindow(ctx context.Context) (content.Loaded, error) {
@@ -284,13 +290,13 @@ func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 		at, err = g.hash(ctx, at, stop, func(read, made int64) { g.file.reread(read, made, base) })
 		switch {
 		case err == io.EOF:
-			return &OtherCompressor{at.Offset}
+			return g.Differ(ctx, at.Offset)
 		case err != nil:
 			return err
 		}
 		if len(g.saved) > 0 && at.Offset == g.saved[0].Offset {
 			if at != g.saved[0] {
-				return &OtherCompressor{at.Offset}
+				return g.Differ(ctx, at.Offset)
 			}
 			g.saved = g.saved[1:]
 		}
@@ -302,7 +308,7 @@ func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 		return err
 	}
 	if g.stream.cur.To < offset {
-		return &OtherCompressor{g.stream.cur.To}
+		return g.Differ(ctx, g.stream.cur.To)
 	}
 	return nil
 }
