@@ -380,7 +380,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	case why == slowLink || why == otherCompressor && f.session != nil:
 		drop = f.session.URI()
 	case usable && f.doc.Parts != nil && why != otherEndpoint:
-		if err := newPartedFile(f.call, nil, false).abandon(ctx, f.doc); err != nil {
+		if err := newPartedFile(f.call, nil, false).abandon(ctx); err != nil {
 			return err
 		}
 		f.divided = nil

@@ -8,7 +8,6 @@ import (
 
 	"gcsup/internal/grace"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
@@ -174,7 +173,7 @@ func (f *partedFile) remove(ctx context.Context) error {
 }
 
 // abandon is remove for an upload that starts over. What the service refuses to remove is saved under an ID of its own.
-func (f *partedFile) abandon(ctx context.Context, doc *state.Upload) error {
+func (f *partedFile) abandon(ctx context.Context) error {
 	left := f.remove(ctx)
 	if lost := f.journal.LeaseLost(); lost != nil && left != nil {
 		return lost // another process may continue the upload
@@ -182,7 +181,7 @@ func (f *partedFile) abandon(ctx context.Context, doc *state.Upload) error {
 	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
 		return left // in an outage the upload would fail, too
 	}
-	id, err := saved.Retire(ctx, f.u.opts.Store, doc)
+	id, err := saved.Retire(ctx, f.u.opts.Store, f.journal.Doc()) // not as it was loaded: the multipart upload may be another
 	if err != nil {
 		return errors.Join(left, err)
 	}

@@ -165,6 +165,13 @@ func (j *Journal) Change(f func(*state.Parts)) { j.edit(func() { f(j.doc.Parts) 
 // have the rest.
 func (j *Journal) Parts() *state.Parts { return j.doc.Parts }
 
+// Doc returns a copy of the saved upload that is saved next.
+func (j *Journal) Doc() *state.Upload {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return cloned(&j.doc)
+}
+
 // Compressed changes what the saved upload describes of a file that is compressed.
 func (j *Journal) Compressed(f func(*state.GzipState)) {
 	j.edit(func() {
