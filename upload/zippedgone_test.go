@@ -1,9 +1,14 @@
 package upload_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
+	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
@@ -46,5 +51,49 @@ func TestZippedInPartsRefusedRemoval(t *testing.T) {
 		}
 		w.wantSaved(0)
 		w.wantNoUploads()
+	})
+}
+
+// TestZippedInPartsLonger resumes a compressed file whose multipart upload is gone, with a version of the program that
+// compresses it to more bytes. The earlier bytes ended where a part may end, so that the known parts are the same. No part
+// of the other bytes is sent before the upload starts over.
+func TestZippedInPartsLonger(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	size := func(n int64) int64 {
+		var b bytes.Buffer
+		zw, err := gzip.NewWriterLevel(&b, gzip.HuffmanOnly)
+		if err == nil {
+			_, err = zw.Write(data(n))
+		}
+		if err := errors.Join(err, zw.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return int64(b.Len())
+	}
+	n := zippedLarge
+	want := chunk.Floor(size(n))
+	for i := 0; size(n) != want; i++ {
+		if n += want - size(n); i == 5 {
+			t.Fatalf("no beginning of the data is compressed to %d bytes", want)
+		}
+	}
+	content := data(n)
+	inBubbleWithMD5(t, slowly, func(w *world) {
+		path, plain := w.file(content), w.http.Transport
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Query().Get("partNumber") == "6" {
+				t.Error("a part is sent that the earlier upload did not have")
+			}
+			return plain.RoundTrip(req)
+		})}
+		w.loseZipped(path)
+		up := w.uploader(streamParts)
+		upload.SetGzipLevel(up, 6)
+		res, err := up.File(w.t.Context(), path, zipped)
+		if err != nil || w.saw(upload.Discarded) != 1 || res.Parts == nil || res.Parts.Count != 5 {
+			t.Fatalf("%+v, %v, %d discarded\n%s", res, err, w.saw(upload.Discarded), w.trace())
+		}
+		w.wantZipped(content)
 	})
 }

@@ -75,6 +75,9 @@ func (p *Upload) nextCompressed(ctx context.Context, i int) (*filePart, error) {
 		return nil, engine.SourceFailed(ctx, err)
 	case known:
 		return p.again(ctx, p.parts[i], body, rng)
+	case p.size >= 0:
+		body.Free()
+		return nil, p.differ(ctx, p.end())
 	}
 	part, err := p.grow(i, rng)
 	if err != nil {
