@@ -228,9 +228,12 @@ func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
 	return part, rng, err
 }
 
-// Skip notes that the bytes of rng were compressed only for their checksum. The comparison ends at end.
+// Skip notes that the bytes of rng were compressed only for their checksum. The comparison ends at end. The offsets
+// before rng are forgotten, although the service may not have all parts before it: a long file has many of them, and
+// without them, an estimate is only less exact.
 func (g *Gzip) Skip(rng chunk.Range, end int64) {
 	g.file.reread(g.offsets.read(rng.To)-g.offsets.read(rng.From), rng.To, end)
+	g.Forget(rng.From)
 }
 
 // Forget is called when the service has all parts before an offset.

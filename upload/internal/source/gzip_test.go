@@ -205,6 +205,35 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
+// TestGzipSkip checks that parts which are compressed only for their checksum are reported as read again, and that their
+// offsets need no memory.
+func TestGzipSkip(t *testing.T) {
+	const part, parts = 4 * q, 16
+	var again, most int64
+	reread := func(n, _, _ int64) { again += n }
+	g := NewGzip(FromBytes(random(part*parts), reread), Compressor{flate.HuffmanOnly}, stream.NewMemory(2*part), 2*part)
+	t.Cleanup(g.Close)
+	if err := g.Divide(part, func(int64) (want, must int64) { return part, part }); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		body, rng, err := g.NextPart(t.Context())
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		body.Free()
+		g.Skip(rng, part*parts)
+		g.offsets.mu.Lock()
+		most = max(most, int64(len(g.offsets.marks)))
+		g.offsets.mu.Unlock()
+	}
+	if again != part*parts || most > part*parts/q/2 {
+		t.Errorf("%d bytes were read again, and up to %d offsets kept", again, most)
+	}
+}
+
 // TestOffsets checks which offset of the file belongs to one in its compressed bytes.
 func TestOffsets(t *testing.T) {
 	o := Offsets{size: 1000}
