@@ -393,7 +393,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	f.source.Restart()
 	f.requests.Pos.Sent.Store(0)
 	f.requests.Pos.Committed.Store(0)
-	f.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
+	f.result.update(func(r *Result) { r.Resumed, r.ResumedFrom, r.Parts = false, 0, nil })
 	f.setSpec(f.want)
 	kind, cause := Discarded, "discarded, as requested"
 	if why == slowLink {

@@ -97,3 +97,22 @@ func TestZippedInPartsLonger(t *testing.T) {
 		w.wantZipped(content)
 	})
 }
+
+// TestZippedInPartsThenOneConnection checks that the Result describes no parts if the upload starts over with one
+// connection.
+func TestZippedInPartsThenOneConnection(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubbleWithMD5(t, slowly, func(w *world) {
+		content := data(zippedLarge)
+		path := w.file(content)
+		w.interruptZippedParts(path)
+		up := w.uploader()
+		upload.SetGzipLevel(up, 1)
+		res, err := up.File(w.t.Context(), path, zipped)
+		if err != nil || res.Parts != nil || res.Resumed || w.saw(upload.Discarded) != 1 {
+			t.Errorf("%+v, %v, %d discarded\n%s", res, err, w.saw(upload.Discarded), w.trace())
+		}
+		w.wantZipped(content)
+	})
+}
