@@ -76,6 +76,9 @@ func NewUpload(d Division, fresh bool) *Upload {
 	if d.Spool != nil {
 		d.Journal.OnSave(f.releaseSaved)
 	}
+	if d.Zipped != nil {
+		f.showEarlier()
+	}
 	if f.isMultipart() {
 		return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, fresh: fresh}}
 	}

@@ -17,6 +17,15 @@ import (
 	"gcsup/upload/internal/source"
 )
 
+// showEarlier makes the progress of a compressed file begin with what earlier calls sent of the file.
+func (f *dividedFile) showEarlier() {
+	read := f.Journal.Doc().Gzip.Source.Offset
+	if f.size >= 0 {
+		read = f.Zipped.Offsets().Size()
+	}
+	f.Zipped.Resume(f.growth.end(), read)
+}
+
 // compress begins to make parts of a compressed file. Those that are known keep their sizes, so that the ones that the
 // service has can be compared. If it has all of them, the file is not compressed again.
 func (p *Upload) compress() error {

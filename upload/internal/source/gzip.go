@@ -112,7 +112,7 @@ func (g *Gzip) begin() error {
 // split makes windows of the compressed bytes after a checkpoint.
 func (g *Gzip) split(from chunk.Checkpoint) (err error) {
 	zipped := g.stream.zipped
-	g.offsets.reset(offsetMark{made: zipped.made, read: zipped.read})
+	g.offsets.restart(offsetMark{made: zipped.made, read: zipped.read})
 	zipped.marks = &g.offsets
 	g.stream.done = from.Offset
 	g.stream.stream, err = g.memory.ResumeStream(zipped, g.window, from)
@@ -216,6 +216,9 @@ func (g *Gzip) Divide(least int64, sizes stream.Sizes) error {
 	g.stream.Divide(least, sizes)
 	return nil
 }
+
+// Resume notes that an earlier process made parts of the first bytes of the file. They end at an offset.
+func (g *Gzip) Resume(offset, read int64) { g.offsets.resume(offsetMark{made: offset, read: read}) }
 
 // NextPart is [Stream.NextPart].
 func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {

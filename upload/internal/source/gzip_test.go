@@ -262,4 +262,16 @@ func TestOffsets(t *testing.T) {
 	if sent, committed := o.Estimate(7, 0); sent != 70 || committed != 0 || o.Size() != 1000 {
 		t.Errorf("after a reset: %d, %d of %d", sent, committed, o.Size())
 	}
+	o.resume(offsetMark{100, 900})
+	o.restart(offsetMark{})
+	o.add(offsetMark{50, 600})
+	for offset, want := range map[int64]int64{25: 300, 50: 600, 75: 750, 100: 900, 101: 900} { // up to 100 by an earlier process
+		if sent, committed := o.Estimate(offset, offset); sent != want || committed != want {
+			t.Errorf("%d, resumed: %d, %d, want %d", offset, sent, committed, want)
+		}
+	}
+	o.add(offsetMark{100, 950})
+	if sent, committed := o.Estimate(101, 75); sent != 950 || committed != 775 {
+		t.Errorf("compressed again: %d, %d", sent, committed)
+	}
 }
