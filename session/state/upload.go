@@ -67,7 +67,7 @@ type GzipState struct {
 	Size int64 `json:"size,omitempty"`
 
 	// Source is the CRC32C of the beginning of the file whose compressed bytes end at
-	// Upload.HighWater, or at the end of the last of Upload.Parts.
+	// Upload.HighWater, or about at the end of the last of Upload.Parts.
 	Source chunk.Checkpoint `json:"source"`
 }
 
