@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -395,44 +396,60 @@ func TestZippedInPartsReplaced(t *testing.T) {
 	})
 }
 
-// TestZippedInPartsFreesMemory checks that uploads that fail give their memory back: another one of the Uploader has as
-// many connections as before.
+// TestZippedInPartsFreesMemory checks that uploads that fail give their memory back, also that of parts which wait for
+// their turn, or whose sizes cannot be saved: another one of the Uploader has the same parts as before. It would have one
+// connection if half of the memory was lost.
 func TestZippedInPartsFreesMemory(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	inBubble(t, distant(mib), func(w *world) {
-		content := data(zippedLarge)
-		path := w.file(content)
-		up := w.uploader(streamParts, func(o *upload.Options) { o.Memory = 32 * mib })
-		took := func() time.Duration {
-			began := time.Now()
-			if _, err := up.File(w.t.Context(), path, zipped); err != nil {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
-			return time.Since(began)
-		}
-		first := took()
-		for range 4 {
-			ctx, stop := context.WithTimeout(w.t.Context(), 3*time.Second)
-			res, err := up.File(ctx, path, zipped)
-			stop()
-			if err := errors.Join(errUnless(res.Resumable, err), up.Cancel(w.t.Context(), res.ID)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if again := took(); again > first*11/10 {
-			t.Errorf("%v after failures, %v before", again, first)
-		}
-		w.wantZipped(content)
-	})
-}
-
-// errUnless returns err, or nil if ok.
-func errUnless(ok bool, err error) error {
-	if ok {
-		return nil
+	content := data(zippedLarge)
+	for _, test := range []struct {
+		name string
+		with func(*upload.Options)
+		full bool // no part can be saved
+	}{
+		{name: "sent"},
+		{name: "waiting", with: func(o *upload.Options) { o.AtRisk = upload.ScaledAtRisk(partedWindow, partedWindow, q) }},
+		{name: "not saved", full: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, distant(mib), func(w *world) {
+				path := w.file(content)
+				var saves atomic.Int64
+				with := []func(*upload.Options){streamParts, func(o *upload.Options) {
+					o.Memory = 32 * mib
+					o.Store = hook(w.store, func(context.Context) error {
+						if saves.Add(1) > 1 && test.full {
+							return errFull
+						}
+						return nil
+					}, "Save")
+				}}
+				if test.with != nil {
+					with = append(with, test.with)
+				}
+				up := w.uploader(with...)
+				for range 6 {
+					saves.Store(0)
+					ctx, stop := context.WithTimeout(w.t.Context(), 3*time.Second)
+					res, err := up.File(ctx, path, zipped)
+					stop()
+					if errors.Is(err, errFull) != test.full || !res.Resumable {
+						t.Fatalf("%+v, %v\n%s", res, err, w.trace())
+					}
+					saves.Store(-1e6)
+					if err := up.Cancel(w.t.Context(), res.ID); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if res, err := up.File(w.t.Context(), path, zipped); err != nil || res.Parts == nil || res.Parts.Count != 5 {
+					t.Errorf("%+v, %v\n%s", res, err, w.trace())
+				}
+				w.wantZipped(content)
+			})
+		})
 	}
-	return fmt.Errorf("not resumable: %w", err)
 }
 
 // storedParts returns how many bytes the multipart uploads to obj have.
