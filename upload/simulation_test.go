@@ -528,7 +528,7 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	}
 	if s.levels.IntN(4) == 0 {
 		upload.SetGzipLevel(up, 1) // another version of the program
-		s.other = true
+		s.other = s.zipped
 	}
 	content := s.versions[len(s.versions)-1]
 	var res *upload.Result

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,4 +53,41 @@ func TestGzipChangesWhileResumed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestZippedInPartsChangesLast changes a file after all of it was compressed, while its last part is sent. No object is
+// made of it, also by a resume. One whose change is accepted is sent again.
+func TestZippedInPartsChangesLast(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubbleWithMD5(t, slowly, func(w *world) {
+		content := data(zippedLarge)
+		path, plain := w.file(content), w.http.Transport
+		var once sync.Once
+		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Query().Get("partNumber") == "5" {
+				once.Do(func() {
+					if err := errors.Join(editQuietly(path, 100), os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return plain.RoundTrip(req)
+		})}
+		for range 2 {
+			res, err := w.uploader(streamParts).File(w.t.Context(), path, zipped)
+			if !errors.Is(err, session.ErrSourceChanged) || res.Object != nil || !res.Resumable {
+				t.Errorf("%+v, %v\n%s", res, err, w.trace())
+			}
+			w.wantNoObject("obj")
+			w.wantSaved(1)
+		}
+		if n := strings.Count(w.operations(), "parts-put"); n != 5 {
+			t.Errorf("%d parts were sent", n)
+		}
+		if _, err := w.uploader(streamParts, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, zipped); err != nil {
+			t.Fatalf("%v\n%s", err, w.trace())
+		}
+		w.wantZipped(flipped(content, 100))
+	})
 }
