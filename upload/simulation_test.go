@@ -187,7 +187,7 @@ func (s *simulation) size() int64 {
 		return s.spool.size()
 	}
 	if s.zipped {
-		return multipart.MinPart + s.rnd.Int64N(4*multipart.MinPart)
+		return 2*multipart.MinPart + s.rnd.Int64N(4*multipart.MinPart)
 	}
 	if s.by == upload.ByMultipart {
 		return multipart.MinPart + s.rnd.Int64N(2*multipart.MinPart)
@@ -467,15 +467,18 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		p.crash, p.lost = s.spool.crash, s.spool.rnd.IntN(2) == 0
 		defer s.spool.restore()
 	}
-	crashes := 50
-	if s.auto != nil {
+	crashes, soon := 50, 10*time.Second
+	switch {
+	case s.auto != nil:
 		crashes = 70
+	case s.zipped:
+		crashes, soon = 90, 40*time.Second // many while parts are sent
 	}
 	if s.chance(crashes) {
 		// After a crash, nothing more is written or sent.
 		at := s.duration(5 * time.Minute)
 		if s.chance(70) {
-			at = time.Duration(s.rnd.Int64N(int64(10 * time.Second)))
+			at = time.Duration(s.rnd.Int64N(int64(soon)))
 		}
 		crashed := make(chan struct{})
 		timer := time.AfterFunc(at, func() {
@@ -519,6 +522,12 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 			if e.Kind == upload.Restarted {
 				s.out.Restarted++
 			}
+			if s.zipped && e.Kind == upload.Discarded && strings.Contains(e.Cause, "compresses") {
+				s.out.Zipped.Other++
+				if !s.other && !s.edited {
+					t.Errorf("the upload starts over, and every process compressed in the same way: %s", e.Cause)
+				}
+			}
 		}
 		did.watch(o)
 	})
@@ -526,7 +535,11 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	if s.auto != nil && s.chance(40) {
 		upload.OneIsSlow(up) // an earlier file of this process was
 	}
-	if s.levels.IntN(4) == 0 {
+	others := 4
+	if s.zipped {
+		others = 2
+	}
+	if s.levels.IntN(others) == 0 {
 		upload.SetGzipLevel(up, 1) // another version of the program
 		s.other = s.zipped
 	}
