@@ -30,6 +30,7 @@ type call struct {
 	rule     Skip // of the batch or the call
 	batch    bool // the call is one of a batch
 	expect   engine.Expectation
+	most     int64 // bytes that a compressed file may have; otherwise 0
 	uplink   *engine.Uplink
 	requests *engine.Requester
 	events   *events

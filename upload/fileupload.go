@@ -31,6 +31,7 @@ type fileUpload struct {
 	damaged bool          // the saved upload was damaged, and set aside
 
 	loaded  content.Loaded // of a small source
+	zipped  zippedFile     // if the file is compressed
 	chosen  *state.Parts   // of a new upload in parts
 	divided *partedFile    // of a saved upload in parts; nil before it is needed
 	session *engine.Run    // the last one
@@ -212,10 +213,13 @@ func (f *fileUpload) run(ctx context.Context) error {
 			f.session.Unmeasured()
 			f.attempt(ctx)
 		case resumeParts:
-			return f.resumeParts(ctx)
+			if err = f.resumeParts(ctx); f.know.tried != wrongBytes {
+				return err
+			}
 		case sendParts:
 			f.journal.Begin(f.file.Identity(), f.chosen)
-			return newPartedFile(f.call, f.file, true).send(ctx)
+			p := f.newParts(true)
+			return p.end(ctx, p.makeObject(ctx))
 		case insert:
 			return f.insert(ctx, f.source, f.loaded, f.there.seen)
 		case refuseOptions:
@@ -242,7 +246,7 @@ func (f *fileUpload) lookAgain(ctx context.Context) error {
 
 // findObject finds out whether the saved upload, of which only the removal is left, made its object.
 func (f *fileUpload) findObject(ctx context.Context) error {
-	f.divided = newPartedFile(f.call, f.file, false)
+	f.divided = f.newParts(false)
 	made, err := f.divided.parts.Find(ctx)
 	f.know.made, f.because = factOf(made != nil), errors.New("it had ended, and only its cleanup was left")
 	return err
@@ -286,6 +290,9 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 			return err
 		}
 		load = f.source.LoadWindow
+		if zipped, ok := f.source.(*source.Gzip); ok {
+			load = func(ctx context.Context) (content.Loaded, error) { return f.loadHeld(ctx, zipped) }
+		}
 	}
 	var err error
 	if f.loaded, err = load(ctx); err != nil {
@@ -300,7 +307,13 @@ func (f *fileUpload) prepare(ctx context.Context) error {
 
 // divide chooses the parts of the file. The reason why it has none is reported, unless its first bytes are measured.
 func (f *fileUpload) divide(ctx context.Context) error {
-	plan, err := planParts(ctx, f.call, f.file)
+	var plan parts.Plan
+	var err error
+	if zipped, ok := f.source.(*source.Gzip); ok {
+		plan, err = f.planZipped(ctx, zipped)
+	} else {
+		plan, err = planParts(ctx, f.call, f.file)
+	}
 	if err != nil && f.know.tried == slowSession {
 		f.know.tried, f.failed = sessionEnded, err // the session stays
 		return nil
@@ -364,12 +377,13 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	var drop session.URI
 	usable := f.doc != nil && state.Adopt(f.u.client, f.doc) == nil
 	switch {
-	case why == slowLink || why == otherCompressor:
+	case why == slowLink || why == otherCompressor && f.session != nil:
 		drop = f.session.URI()
 	case usable && f.doc.Parts != nil && why != otherEndpoint:
-		if err := newPartedFile(f.call, f.file, false).abandon(ctx, f.doc); err != nil {
+		if err := newPartedFile(f.call, nil, false).abandon(ctx); err != nil {
 			return err
 		}
+		f.divided = nil
 	case usable && (why == asRequested || why == sourceChanged):
 		drop = f.doc.URI
 	}
@@ -379,7 +393,7 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 	f.source.Restart()
 	f.requests.Pos.Sent.Store(0)
 	f.requests.Pos.Committed.Store(0)
-	f.result.update(func(r *Result) { r.Resumed, r.ResumedFrom = false, 0 })
+	f.result.update(func(r *Result) { r.Resumed, r.ResumedFrom, r.Parts = false, 0, nil })
 	f.setSpec(f.want)
 	kind, cause := Discarded, "discarded, as requested"
 	if why == slowLink {
@@ -404,13 +418,18 @@ func (f *fileUpload) startOver(ctx context.Context, why reason) error {
 // resumeParts continues a saved upload in parts.
 func (f *fileUpload) resumeParts(ctx context.Context) error {
 	if f.divided == nil {
-		f.divided = newPartedFile(f.call, f.file, false)
+		f.divided = f.newParts(false)
 	}
 	if f.divided.parts.Started() {
 		f.result.update(func(r *Result) { r.Resumed = true })
 		f.events.post(Event{Kind: Resumed})
 	}
-	return f.divided.send(ctx)
+	err := f.divided.makeObject(ctx)
+	if other, ok := errors.AsType[*source.OtherCompressor](err); ok {
+		f.know.tried, f.because = wrongBytes, other
+		return nil
+	}
+	return f.divided.end(ctx, err)
 }
 
 // slowConnection is the error of a request whose first bytes were slow.

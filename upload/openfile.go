@@ -87,10 +87,12 @@ func (f *openFile) compress() {
 		f.progress.source.Store(zipped.Offsets())
 		f.requests.Pos.Size.Store(-1)
 		f.expect.Size = nil // it is the size of the file, which was checked
+		f.most = zipped.Most()
 	case !f.spec.Gzip && compressed:
 		zipped.Stop()
 		f.source = f.file
 		f.progress.source.Store(nil)
+		f.most = 0
 		f.requests.Pos.Size.Store(f.file.Total())
 	}
 }
@@ -127,7 +129,7 @@ func (f *openFile) sameSource(ctx context.Context, doc *state.Upload) error {
 	switch {
 	case err != nil || doubt == saved.NoDoubt:
 		return err
-	case doc.Parts != nil:
+	case doc.Parts != nil && doc.Gzip == nil:
 		return f.sameParts(ctx, doc)
 	case doubt == saved.AllBytes:
 		return f.source.CompareAll(ctx, savedSource(doc))

@@ -8,7 +8,6 @@ import (
 
 	"gcsup/internal/grace"
 	"gcsup/session"
-	"gcsup/session/state"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/parts"
@@ -72,7 +71,7 @@ func division(c *call, file *source.File) parts.Division {
 
 // planParts returns how the file of a new upload is sent.
 func planParts(ctx context.Context, c *call, file *source.File) (parts.Plan, error) {
-	if c.u.opts.Parallel == nil || c.spec.Gzip {
+	if c.u.opts.Parallel == nil {
 		return parts.Plan{}, nil
 	}
 	way := c.u.opts.Parallel.Join
@@ -110,9 +109,8 @@ func (f *partedFile) makeObject(ctx context.Context) error {
 	return endedBy(ctx, err, f.journal)
 }
 
-// send makes the object of a file, and decides what is left.
-func (f *partedFile) send(ctx context.Context) error {
-	err := f.makeObject(ctx)
+// end decides what is left of a file, of which makeObject returned err.
+func (f *partedFile) end(ctx context.Context, err error) error {
 	e := f.endOf(ofParts, err)
 	failed, ok := errors.AsType[*session.Error](err)
 	e.dead = factOf(e.refused && ok && !failed.Early) // parts that are lost are sent again
@@ -175,7 +173,7 @@ func (f *partedFile) remove(ctx context.Context) error {
 }
 
 // abandon is remove for an upload that starts over. What the service refuses to remove is saved under an ID of its own.
-func (f *partedFile) abandon(ctx context.Context, doc *state.Upload) error {
+func (f *partedFile) abandon(ctx context.Context) error {
 	left := f.remove(ctx)
 	if lost := f.journal.LeaseLost(); lost != nil && left != nil {
 		return lost // another process may continue the upload
@@ -183,7 +181,7 @@ func (f *partedFile) abandon(ctx context.Context, doc *state.Upload) error {
 	if left == nil || ctx.Err() != nil || errors.Is(left, session.ErrRetriesExhausted) {
 		return left // in an outage the upload would fail, too
 	}
-	id, err := saved.Retire(ctx, f.u.opts.Store, doc)
+	id, err := saved.Retire(ctx, f.u.opts.Store, f.journal.Doc()) // not as it was loaded: the multipart upload may be another
 	if err != nil {
 		return errors.Join(left, err)
 	}

@@ -133,28 +133,9 @@ func endsSoon(ctx context.Context, c *call, stream *source.Stream, noticed <-cha
 // divideStream returns the upload of a stream in parts, or nil if it is sent over one connection. Until then, the
 // stream reads no more than holdStream lets it.
 func divideStream(ctx context.Context, c *call, stream *source.Stream, noticed <-chan struct{}) (*partedStream, error) {
-	patience := c.u.opts.patience()
-	first, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	n, whole, err := stream.First(first)
-	switch {
-	case err != nil && first.Err() != nil && ctx.Err() == nil:
-		c.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)})
-		return nil, nil
-	case err != nil:
-		return nil, engine.SourceFailed(ctx, err)
-	case whole:
-		return nil, nil
-	case !parts.StreamWindow(n, c.u.memory.Share()):
-		c.reportUndivided("stream", parts.Reasons{"its memory is too small for parts"})
-		return nil, nil
-	}
-	var before parts.Destination
-	if noticed != nil {
-		var ends bool
-		if ends, before, err = endsSoon(ctx, c, stream, noticed); ends || err != nil {
-			return nil, err
-		}
+	long, before, err := isLong(ctx, c, stream, noticed)
+	if !long || err != nil {
+		return nil, err
 	}
 	plan, err := startStream(c.storeContext(ctx), c, before)
 	if err != nil || plan.Parts == nil {
@@ -166,6 +147,41 @@ func divideStream(ctx context.Context, c *call, stream *source.Stream, noticed <
 	c.showParts(p)
 	c.warnOfLimit(plan)
 	return &partedStream{c, p}, nil
+}
+
+// isLong reports whether a stream, or a file that is compressed, is long and fast enough for parts, and returns what was
+// found out meanwhile about the destination.
+func isLong(ctx context.Context, c *call, stream *source.Stream, noticed <-chan struct{}) (long bool, before parts.Destination, err error) {
+	what := "stream"
+	if c.most > 0 {
+		what = "file"
+	}
+	patience := c.u.opts.patience()
+	first, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n, whole, err := stream.First(first)
+	switch {
+	case err != nil && first.Err() != nil && ctx.Err() == nil:
+		c.reportUndivided(what, slowSource(patience))
+		return false, before, nil
+	case err != nil:
+		return false, before, engine.SourceFailed(ctx, err)
+	case whole:
+		return false, before, nil
+	case !parts.StreamWindow(n, c.u.memory.Share()):
+		c.reportUndivided(what, parts.Reasons{"its memory is too small for parts"})
+		return false, before, nil
+	}
+	var ends bool
+	if noticed != nil {
+		ends, before, err = endsSoon(ctx, c, stream, noticed)
+	}
+	return !ends, before, err
+}
+
+// slowSource is the reason for one connection if the first window takes longer than patience.
+func slowSource(patience time.Duration) parts.Reasons {
+	return parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)}
 }
 
 // warnOfLimit warns if the parts of a stream hold less than an object can have.
@@ -180,12 +196,12 @@ func (c *call) warnOfLimit(plan parts.Plan) {
 // streamPlanner returns the planner of a stream with an ID.
 func streamPlanner(c *call, id string) *parts.Planner {
 	way, size := c.u.opts.Parallel.Join, int64(0)
-	if o := c.u.opts.Spool; o != nil {
+	if o := c.u.opts.Spool; o != nil && c.most == 0 {
 		size = o.limit()
 	}
 	return &parts.Planner{
 		Division: division(c, nil), Multipart: way != ByCompose, Compose: way == ByEither, Buckets: c.u.buckets, Size: -1, ID: id,
-		SpoolSize: size,
+		SpoolSize: size, Most: c.most,
 	}
 }
 

@@ -23,6 +23,13 @@ import (
 // within its first four windows, if the rest of them takes at most 250 ms, because the requests of parts would take
 // longer. For a stream, Auto begins with one connection and does not measure its rate. With [Options].ChunkSize, it
 // sends streams over one connection.
+//
+// A file that is compressed, see [Spec].Gzip, is sent in parts if it is large enough for parts before compression, its
+// compressed bytes are long and fast enough as those of a stream, and the upload is saved. It is one multipart upload to
+// the object, so that it has one connection with [ByCompose], with an option that [ByMultipart] does not support, or if it
+// may have more bytes than the parts hold. A resume compresses the file again, and compares the parts that the service
+// has. It needs memory for at least one part, of the size with which the upload began, whatever [Options].Memory is. An
+// upload whose parts cannot be saved ends, and can be resumed.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all

@@ -21,7 +21,7 @@ import (
 // Query asks the service for the state of the saved upload that has this ID, see
 // [Uploader.Saved]. It changes nothing at the service. It reads the source only for parts of a
 // multipart upload that arrived after the last save: like a resume, it compares them with the
-// source. Without the source, or if it has changed, such parts do not count.
+// source. Without the source, or if it has changed or is compressed, such parts do not count.
 //
 // A session counts as gone only after two equal answers of the service, and as canceled
 // only after a reply with status 499. After the same answers, an upload would start

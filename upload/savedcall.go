@@ -49,7 +49,7 @@ func inspect(ctx context.Context, u *Uploader, id string, b *engine.SharedBudget
 func (s *savedCall) openUnchanged() (close func()) {
 	none := func() {}
 	p := s.doc.Parts
-	if p == nil || p.Upload.IsZero() || s.doc.SourcePath == "" || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
+	if p == nil || p.Upload.IsZero() || s.doc.SourcePath == "" || s.doc.Gzip != nil || !slices.ContainsFunc(p.List, func(part state.Part) bool { return !part.Finished() }) {
 		return none
 	}
 	src, err := sourcefile.Open(s.doc.SourcePath)

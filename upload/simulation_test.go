@@ -73,6 +73,7 @@ func TestSimulation(t *testing.T) {
 	}
 	total.Auto.check(t, n)
 	total.Spool.check(t, n)
+	total.Zipped.check(t, n)
 }
 
 // outcome counts events for the report.
@@ -86,6 +87,7 @@ type outcome struct {
 	Virtual                                       time.Duration
 	Auto                                          autoOutcome
 	Spool                                         spoolOutcome
+	Zipped                                        zippedOutcome
 }
 
 func (o *outcome) add(p outcome) {
@@ -108,6 +110,7 @@ func (o *outcome) add(p outcome) {
 	o.Virtual += p.Virtual
 	o.Auto.add(p.Auto)
 	o.Spool.add(p.Spool)
+	o.Zipped.add(p.Zipped)
 }
 
 func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
@@ -119,17 +122,19 @@ func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
 		// A quarter of the seeds sends the file by compose, a quarter by multipart, and an eighth as
-		// Parts.Auto chooses. A quarter of those by multipart sends a stream, and so does another sixteenth, from a spool.
+		// Parts.Auto chooses. A quarter of those by multipart sends a stream, and so does another sixteenth, from a spool. An
+		// eighth of those by multipart compresses the file.
 		s.parts, s.by = seed%2 == 1, upload.ByCompose
 		if seed%4 == 3 {
 			s.by = upload.ByMultipart
 			s.streamed = seed%8 == 7
 			s.inParts = seed%16 == 3
+			s.zipped = seed%32 == 27
 		}
 		if seed%8 == 6 {
 			s.parts, s.auto = true, newAuto(seed, s.rnd)
 		}
-		s.spec.Gzip = !s.parts && seed%6 < 3
+		s.spec.Gzip = !s.parts && seed%6 < 3 || s.zipped
 		if seed%16 == 12 {
 			s.parts, s.by, s.spool = true, upload.ByMultipart, newSpool(seed, &out.Spool)
 		}
@@ -156,6 +161,8 @@ type simulation struct {
 	auto     *autoSimulation  // nil without Parts.Auto
 	streamed bool             // parts do not fit in memory
 	inParts  bool             // a stream is sent in parts, unless it fits in its first window
+	zipped   bool             // a compressed file is sent in parts, unless it fits in its first window
+	other    bool             // a process compressed the file to other bytes, so that parts may be sent again
 	spool    *spoolSimulation // nil unless the stream is in a spool, and is sent in parts
 	md5      bool             // the ETag of a part is its MD5
 	edited   bool             // in a way that the modification time does not show
@@ -179,6 +186,9 @@ func (s *simulation) size() int64 {
 	if s.spool != nil {
 		return s.spool.size()
 	}
+	if s.zipped {
+		return 2*multipart.MinPart + s.rnd.Int64N(4*multipart.MinPart)
+	}
 	if s.by == upload.ByMultipart {
 		return multipart.MinPart + s.rnd.Int64N(2*multipart.MinPart)
 	}
@@ -196,6 +206,9 @@ func (s *simulation) content(size int64) []byte {
 		seed[i] = byte(s.rnd.Uint32())
 	}
 	_, _ = rand.NewChaCha8(seed).Read(b)
+	for i := 1 << 10; s.zipped && i+256 <= len(b); i += 1 << 10 { // another version of the program makes it smaller
+		copy(b[i:i+256], b[i-1<<10:])
+	}
 	return b
 }
 
@@ -337,7 +350,7 @@ func (b *flippedBody) Read(p []byte) (int, error) {
 }
 
 func (s *simulation) run(t *testing.T, dir string) {
-	stream := s.chance(25) && s.auto == nil || s.inParts || s.spool != nil
+	stream := s.chance(25) && s.auto == nil && !s.zipped || s.inParts || s.spool != nil
 	s.intruder.canceled = stream // each run begins another upload
 	opts := &fakegcs.Options{NoRunningHash: s.chance(50), NoMD5: s.chance(50)}
 	if s.chance(80) { // a slow link, on which requests are under way at a crash
@@ -400,7 +413,7 @@ func (s *simulation) run(t *testing.T, dir string) {
 		if s.spool != nil {
 			o.Spool = &upload.Spool{Dir: s.w.spoolDir(), Limit: s.spool.limit}
 		}
-		if s.inParts || s.spool != nil {
+		if s.inParts || s.zipped || s.spool != nil {
 			o.Window = int(multipart.MinPart + q*s.rnd.Int64N(4))
 		}
 		if s.chance(30) {
@@ -457,15 +470,18 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 		p.crash, p.lost = s.spool.crash, s.spool.rnd.IntN(2) == 0
 		defer s.spool.restore()
 	}
-	crashes := 50
-	if s.auto != nil {
+	crashes, soon := 50, 10*time.Second
+	switch {
+	case s.auto != nil:
 		crashes = 70
+	case s.zipped:
+		crashes, soon = 90, 40*time.Second // many while parts are sent
 	}
 	if s.chance(crashes) {
 		// After a crash, nothing more is written or sent.
 		at := s.duration(5 * time.Minute)
 		if s.chance(70) {
-			at = time.Duration(s.rnd.Int64N(int64(10 * time.Second)))
+			at = time.Duration(s.rnd.Int64N(int64(soon)))
 		}
 		crashed := make(chan struct{})
 		timer := time.AfterFunc(at, func() {
@@ -509,6 +525,12 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 			if e.Kind == upload.Restarted {
 				s.out.Restarted++
 			}
+			if s.zipped && e.Kind == upload.Discarded && strings.Contains(e.Cause, "compresses") {
+				s.out.Zipped.Other++
+				if !s.other && !s.edited {
+					t.Errorf("the upload starts over, and every process compressed in the same way: %s", e.Cause)
+				}
+			}
 		}
 		did.watch(o)
 	})
@@ -516,8 +538,13 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	if s.auto != nil && s.chance(40) {
 		upload.OneIsSlow(up) // an earlier file of this process was
 	}
-	if s.levels.IntN(4) == 0 {
+	others := 4
+	if s.zipped {
+		others = 2
+	}
+	if s.levels.IntN(others) == 0 {
 		upload.SetGzipLevel(up, 1) // another version of the program
+		s.other = s.zipped
 	}
 	content := s.versions[len(s.versions)-1]
 	var res *upload.Result
@@ -545,6 +572,9 @@ func (s *simulation) once(t *testing.T, stream bool, options func(*upload.Option
 	}
 	if s.inParts && res.Parts != nil {
 		s.out.InParts++
+	}
+	if s.zipped {
+		s.out.Zipped.ended(res, err)
 	}
 	s.log("run %d: %v %+v", s.out.Runs, err, res)
 	if s.auto != nil {
@@ -774,7 +804,7 @@ func (s *simulation) judge(t *testing.T) {
 		case faults.OpPartsPut:
 			_, number, _ := strings.Cut(r.Path, "partNumber=")
 			number, damaged := strings.CutSuffix(number, damagedQuery)
-			if had, ok := parts[number]; ok && had.Before(listed) && s.md5 {
+			if had, ok := parts[number]; ok && had.Before(listed) && s.md5 && !s.other {
 				t.Errorf("part %s was sent again", number)
 			}
 			if damaged {

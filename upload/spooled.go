@@ -184,7 +184,7 @@ func (s *spooled) divide(ctx context.Context) {
 	case ctx.Err() != nil || err != nil && s.window.Err() != nil: // the upload is interrupted, or the stream is short
 		return
 	case err != nil && first.Err() != nil:
-		s.reportUndivided("stream", parts.Reasons{fmt.Sprintf("its first bytes took more than %v: its source is slow", patience)})
+		s.reportUndivided("stream", slowSource(patience))
 		return
 	case err != nil: // the session reports it
 		return

@@ -151,6 +151,16 @@ CRC32C of all parts with that of the bytes that were read, before it completes t
 		opts: farAway(),
 		run:  resumedSpool,
 	},
+	{
+		name: "39-compressed-file-in-parts-in-a-second-process",
+		about: `A compressed file is sent in the parts of one multipart upload, as a stream: its compressed size is
+not known. The size of each part is saved before the part is sent. The first process is killed in the middle of the
+second part. The second process compresses the file again from its beginning, in parts of the saved sizes. The first
+part has the CRC32C that was saved, and the service has it. Only the others are sent.`,
+		url:  docMultipart,
+		opts: farAway(),
+		run:  killedZipped,
+	},
 }
 
 // breaking is a reader that fails after a second.
@@ -238,6 +248,19 @@ func resumedSpool(s *scribe) {
 	s.w.wantNoSpool()
 }
 
+// killedZipped kills a process that sends a compressed file in two parts, one after the other because both would be at
+// risk, and sends it again.
+func killedZipped(s *scribe) {
+	content := data(17 * mib)
+	path := s.w.file(content)
+	parts := func(o *upload.Options) { o.Window, o.Parallel = int(12*mib), &upload.Parts{Connections: 2} }
+	s.kill(path, zipped, faults.OpPartsPut, parts)
+	s.note("the second process")
+	s.file(path, zipped, nil, parts)
+	s.w.wantSaved(0)
+	s.unrecorded(func() { s.w.wantZipped(content) })
+}
+
 // farAway returns options for a service that answers after 10 ms.
 func farAway(plan ...faults.Fault) fakegcs.Options {
 	return fakegcs.Options{Latency: 10 * time.Millisecond, Faults: plan}
@@ -259,7 +282,7 @@ func composeParts(o *upload.Options) {
 
 // refuseCancel interrupts an upload, cancels it, and prunes it later.
 func refuseCancel(s *scribe) {
-	id := s.kill(s.w.file(random(twoParts)), faults.OpPartsPut, multipartParts)
+	id := s.kill(s.w.file(random(twoParts)), spec, faults.OpPartsPut, multipartParts)
 	s.note("gcsup uploads cancel")
 	up := s.uploader(multipartParts)
 	s.end(up.Cancel(s.w.t.Context(), id), session.ErrPermission)
@@ -282,7 +305,7 @@ func refuseCancel(s *scribe) {
 
 // kill ends a process that uploads a file when the service is stuck in the second part. The
 // process can save nothing at its end. kill returns the ID of the upload.
-func (s *scribe) kill(path string, op faults.Op, with ...func(*upload.Options)) string {
+func (s *scribe) kill(path string, spec upload.Spec, op faults.Op, with ...func(*upload.Options)) string {
 	s.w.t.Helper()
 	s.note("the first process")
 	s.w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Skip: 1, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q + 1000}})
@@ -298,7 +321,7 @@ func (s *scribe) kill(path string, op faults.Op, with ...func(*upload.Options)) 
 // killed uploads content in two processes, of which kill ends the first.
 func (s *scribe) killed(content []byte, op faults.Op, with ...func(*upload.Options)) {
 	path := s.w.file(content)
-	s.kill(path, op, with...)
+	s.kill(path, spec, op, with...)
 	s.note("the second process")
 	s.file(path, spec, nil, with...)
 	s.w.wantObject("obj", content)

@@ -73,6 +73,10 @@ func keptUploads(t *testing.T) map[string]*state.Upload {
 		"multipart": upload("multipart", func(u *state.Upload) {
 			parts(u, &state.Parts{Size: 2 << 20, Upload: multipart, Joining: true, List: []state.Part{{ETag: etag, CRC32C: 9}, {}, {}}})
 		}),
+		"gzip-in-parts": upload("gzip-in-parts", func(u *state.Upload) {
+			u.Spec.Gzip, u.Gzip = true, &state.GzipState{Source: chunk.Checkpoint{Offset: 4 << 20, CRC32C: 6}}
+			parts(u, &state.Parts{Size: 2 << 20, Upload: multipart, List: []state.Part{{Size: 2 << 20, ETag: etag, CRC32C: 9}, {Size: 1 << 20}}})
+		}),
 		"stream-in-parts": upload("stream-in-parts", func(u *state.Upload) {
 			u.SourcePath, u.SourceIdentity, u.Source = "", "command", chunk.Identity{}
 			parts(u, &state.Parts{Prefix: "gcsup-parts/kept-stream-x/", Upload: multipart, Over: true, List: []state.Part{{Generation: 8}}})

@@ -17,7 +17,8 @@ import (
 // parts are those of one multipart upload.
 type Parts struct {
 	// Size is the number of bytes of each part except the last: a multiple of
-	// chunk.Granularity. For a stream in a spool it is that of the first part, and each Part has its own.
+	// chunk.Granularity. For a stream in a spool and a compressed file it is that of the first part, or less, and each
+	// Part has its own.
 	Size int64 `json:"size"`
 
 	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
@@ -75,7 +76,7 @@ type Part struct {
 	Session
 
 	Generation int64  `json:"generation,omitempty"` // of the temporary object; 0 until it was made
-	Size       int64  `json:"size,omitempty"`       // of the part of a stream in a spool; 0 for a file
+	Size       int64  `json:"size,omitempty"`       // of the part of a stream in a spool, or of a compressed file; 0 for another file
 	ETag       string `json:"etag,omitempty"`       // of the part, by multipart; "" until the service has all of it
 	CRC32C     uint32 `json:"crc32c,omitempty"`     // of the part, once it is finished
 }
@@ -118,8 +119,9 @@ func (p *Parts) Offsets(size int64) (committed, sent int64) {
 	return committed, sent
 }
 
-// sound checks the invariants of the parts of a file of size bytes, or of a stream in a spool.
-func (p *Parts) sound(size int64, spooled bool) error {
+// sound checks the invariants of the parts of a file of size bytes. grown reports that each part has a
+// size of its own: those of a stream in a spool, and of a compressed file.
+func (p *Parts) sound(size int64, grown bool) error {
 	if p.ofStream() {
 		return p.soundStream()
 	}
@@ -129,15 +131,15 @@ func (p *Parts) sound(size int64, spooled bool) error {
 	}
 	n := (size + p.Size - 1) / p.Size
 	switch {
-	case spooled && !byMultipart:
+	case grown && !byMultipart:
 		return errors.New("invalid parts of a stream")
-	case !spooled && (p.Size > size || int64(len(p.List)) != n):
+	case !grown && (p.Size > size || int64(len(p.List)) != n):
 		return errors.New("invalid number of parts")
 	}
 	for i, rng := range p.Ranges(size) {
 		part := &p.List[i]
 		switch {
-		case spooled != (part.Size > 0) || part.Size%chunk.Granularity != 0 && i < len(p.List)-1 || part.Size < 0:
+		case grown != (part.Size > 0) || part.Size%chunk.Granularity != 0 && i < len(p.List)-1 || part.Size < 0:
 			return errors.New("invalid size of a part")
 		case part.Generation < 0:
 			return errors.New("invalid generation of a part")

@@ -67,7 +67,7 @@ type GzipState struct {
 	Size int64 `json:"size,omitempty"`
 
 	// Source is the CRC32C of the beginning of the file whose compressed bytes end at
-	// Upload.HighWater.
+	// Upload.HighWater, or about at the end of the last of Upload.Parts.
 	Source chunk.Checkpoint `json:"source"`
 }
 
@@ -123,6 +123,10 @@ type savedForm struct {
 	SessionURI string      `json:"session_uri,omitempty"`     // "" with parts
 	RawPath    []byte      `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Parts      *savedParts `json:"parts,omitempty"`
+
+	// Zipped is Parts of a compressed file. A program that does not know such parts refuses the key, and keeps the
+	// saved upload: to it, Parts would be damaged.
+	Zipped *savedParts `json:"compressed_parts,omitempty"`
 }
 
 type plainUpload Upload
@@ -143,7 +147,12 @@ func Encode(t *Upload) ([]byte, error) {
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("saved upload: %w", err)
 	}
-	s := savedForm{plainUpload: plainUpload(*t), SessionURI: secret.Reveal(t.URI), Parts: t.Parts.save()}
+	s := savedForm{plainUpload: plainUpload(*t), SessionURI: secret.Reveal(t.URI)}
+	if t.Gzip != nil {
+		s.Zipped = t.Parts.save()
+	} else {
+		s.Parts = t.Parts.save()
+	}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
 	}
@@ -191,8 +200,14 @@ func Decode(data []byte) (*Upload, error) {
 	if single(data, &envelope{}, true) != nil || single(e.Upload, &savedForm{}, true) != nil {
 		return nil, fmt.Errorf("%w: unknown field", ErrVersion)
 	}
-	t := Upload(s.plainUpload)
-	t.URI, t.Parts = session.URI(secret.New(s.SessionURI)), s.Parts.restore()
+	t, parts, other := Upload(s.plainUpload), s.Parts, s.Zipped
+	if t.Gzip != nil {
+		parts, other = other, parts
+	}
+	if other != nil {
+		return nil, fmt.Errorf("%w: invalid compression of the parts", ErrCorrupt)
+	}
+	t.URI, t.Parts = session.URI(secret.New(s.SessionURI)), parts.restore()
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
 	}
@@ -239,8 +254,6 @@ func (t *Upload) sound() error {
 		return errors.New("incomplete")
 	case t.Spec.Gzip != (t.Gzip != nil):
 		return errors.New("invalid compression")
-	case t.Gzip != nil && t.Parts != nil:
-		return errors.New("compressed parts")
 	case t.Gzip != nil && (t.Gzip.Size < 0 || t.Gzip.Source.Offset < 0 || t.Gzip.Source.Offset > t.Source.Size):
 		return errors.New("invalid offsets of the compressed source")
 	}
@@ -250,7 +263,7 @@ func (t *Upload) sound() error {
 		}
 	}
 	if t.Parts != nil {
-		if err := t.Parts.sound(size, t.Spool != nil); err != nil {
+		if err := t.Parts.sound(size, t.Spool != nil || t.Gzip != nil); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ type activeFile struct {
 
 	sent, committed int64 // see upload.Event.Arrived; buffers on the way are no progress
 	highest         int64 // the highest sent; it decreases only if the service lost bytes
+	stored          int64 // the committed offset in the object; that in a compressed file is an estimate, which may decrease
 	compared        int64 // offset up to which the source was compared
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
 	samples         samples
@@ -60,12 +61,12 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	switch {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
 		t.lost, t.highest = 0, is.Arrived
-	case is.Committed < t.committed || e.Kind == upload.Restarted:
+	case e.Committed < t.stored || e.Kind == upload.Restarted:
 		// What was sent beyond the committed offset is sent again in any case.
 		t.lost, t.lostUntil, t.highest = max(t.highest-is.Committed, 0), now.Add(lostNotice), is.Arrived
 	}
 	t.size, t.sent, t.committed, t.parts = is.Size, is.Arrived, is.Committed, e.Parts
-	t.highest = max(t.highest, is.Arrived)
+	t.stored, t.highest = e.Committed, max(t.highest, is.Arrived)
 	if t.size < 0 || is.Sent < t.size {
 		t.allSent = time.Time{}
 	} else if t.allSent.IsZero() {

@@ -325,6 +325,18 @@ func TestPercentageNeverGoesBack(t *testing.T) {
 	}
 }
 
+// TestEstimateGoesBack checks that a smaller estimate of how much of a compressed file is committed is no loss.
+func TestEstimateGoesBack(t *testing.T) {
+	now, tr := time.Unix(0, 0), &activeFile{name: "a", size: -1}
+	for _, read := range []int64{60, 50, 70} {
+		at := upload.SourceOffsets{Size: 100, Sent: read, Arrived: read, Committed: read}
+		tr.note(upload.Event{Kind: upload.Progress, Size: -1, Sent: 30, Arrived: 30, Committed: 30, Source: &at}, now)
+		if state, _ := tr.state(now, false); tr.lost != 0 || tr.highest < 60 {
+			t.Errorf("%d bytes of the file: %q, the highest offset is %d", read, state, tr.highest)
+		}
+	}
+}
+
 // TestColors checks that waits have a color, and that NO_COLOR removes it.
 func TestColors(t *testing.T) {
 	wait := []liveLine{{"a.bin  retry", yellow}}

@@ -48,8 +48,11 @@
 // lease takes one write, and releasing it another. Acquiring a lease that another process
 // left takes two writes. While the upload runs, there is one save per TTL/2, or one
 // renewal per 5/8 TTL if nothing must be saved. With the default TTL there is at most one
-// write per minute, which costs 0.0003 USD per hour for each upload. docs/how-to/shared-state.md
-// has the details.
+// write per minute, which costs 0.0003 USD per hour for each upload. There are more for
+// uploads in parts, and for a compressed file: it is saved before each request of its session,
+// or before each part that an earlier save did not include. These wait for the save, so that
+// the service's rate of writes bounds that of the upload. docs/how-to/shared-state.md has the
+// details.
 //
 // # Secrets
 //

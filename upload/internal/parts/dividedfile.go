@@ -25,7 +25,8 @@ type Division struct {
 	Wire    *engine.Requester // of the object
 	Uplink  *engine.Uplink
 	Journal *saved.Journal
-	File    *source.File // nil if no bytes are sent, and for a stream in memory
+	File    *source.File // nil if no bytes are sent, for a stream in memory, and for a compressed file
+	Zipped  *source.Gzip // nil unless the bytes are those of a compressed file
 	Spool   *spool.Spool // nil unless the bytes are those of a stream on disk
 	Expect  engine.Expectation
 	Memory  *stream.Memory

@@ -14,8 +14,8 @@ type filePart struct {
 	*engine.Requester
 	i       int // from 0
 	rng     chunk.Range
-	content *source.File // nil if no bytes are sent, and for a stream in memory
-	body    *source.Part // of a stream in memory: its bytes, until they are sent; otherwise nil
+	content *source.File // nil if no bytes are sent, for a stream in memory, and for a compressed file
+	body    *source.Part // of these two: the bytes, until they are sent; otherwise nil
 	record  *saved.SessionRecord
 	resumed int64 // bytes that earlier calls had committed
 }
@@ -50,6 +50,13 @@ func (p *filePart) stored() int64 {
 		return 0
 	}
 	return p.rng.Len() - p.resumed
+}
+
+// drop frees the bytes of a part that is not sent.
+func (p *filePart) drop() {
+	if p.body != nil {
+		p.body.Free()
+	}
 }
 
 // finish records that the service has all of the part. done is its state for the saved upload.

@@ -28,6 +28,10 @@ type sending struct {
 func (m *multipartUpload) send(ctx context.Context, p *filePart, slot *connections.Slot) error {
 	defer p.Retry.Close()
 	p.Retry.Stake(p.rng.Len())
+	if err := m.file.savePart(ctx, p.i); err != nil {
+		p.drop()
+		return err
+	}
 	body := p.body
 	if body == nil {
 		var err error

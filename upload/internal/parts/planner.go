@@ -28,6 +28,7 @@ type Planner struct {
 	Size      int64
 	ID        string // of the upload, "" if it is not saved
 	SpoolSize int64  // limit of the spool that has the bytes of a stream; 0 if they are in memory
+	Most      int64  // that a compressed file may have, whose parts are those of one multipart upload; 0 for a stream
 	Before    Destination
 }
 
@@ -83,6 +84,9 @@ func (p *Planner) streamFacts() (f facts) {
 	f.divisible, f.need = true, connections.Several
 	if !p.Multipart {
 		f.refused = Reasons{"a stream is not composed without multipart uploads"}
+		if p.Most > 0 {
+			f.refused = Reasons{"a compressed file is not composed"}
+		}
 		return f
 	}
 	if p.Options.Auto {
@@ -91,17 +95,19 @@ func (p *Planner) streamFacts() (f facts) {
 		}
 	}
 	size, limit := p.Expect.Size, p.StreamLimit()
-	fits := size != nil && *size <= limit || p.SpoolSize > 0 && limit >= MaxObject
+	fits := size != nil && *size <= limit || p.SpoolSize > 0 && limit >= MaxObject || p.Most > 0 && p.Most <= limit
 	switch why := multipart.Unsupported(p.Wire.Spec); {
 	case why != "":
 		f.refused = f.refused.and(why)
 	case size != nil && !fits:
 		f.refused = f.refused.and(fmt.Sprintf("it has %d bytes, and its parts would hold %d", *size, limit))
+	case p.Most > 0 && !fits:
+		f.refused = f.refused.and(fmt.Sprintf("it may have %d bytes, and its parts would hold %d", p.Most, limit))
 	case fits || !p.Options.Auto:
 		f.multipart = untried
 	}
 	switch why := notComposed(p.Wire.Spec); {
-	case fits && f.multipart == untried: // one multipart upload suffices
+	case p.Most > 0, fits && f.multipart == untried: // one multipart upload suffices, or no way does
 	case p.SpoolSize > 0:
 		f.refused = f.refused.and(fmt.Sprintf("its parts hold %d bytes in a spool of %d", limit, p.SpoolSize))
 	case !p.Compose:

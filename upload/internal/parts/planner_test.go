@@ -204,6 +204,7 @@ func TestPlanStream(t *testing.T) {
 		only     bool // one multipart upload
 		options  Options
 		size     int64 // 0 is unknown
+		most     int64 // of a compressed file
 		spec     session.Spec
 		bucket   fakegcs.Bucket
 		refused  refusals
@@ -228,6 +229,10 @@ func TestPlanStream(t *testing.T) {
 		{name: "only one upload, no permissions", only: true, options: two, refused: refusals{{faults.OpBucketPermissions, status(400)}}, want: Multipart, why: "several multipart uploads", requests: "get!404 bucket-permissions!400 parts-start"},
 		{name: "only one upload, on a folder", only: true, options: two, refused: refusals{{faults.OpBucketPermissions, json(`{}`)}}, want: Multipart, why: "several multipart uploads", requests: "get!404 bucket-permissions parts-start"},
 		{name: "only one upload, auto", only: true, options: auto, why: "several multipart uploads"},
+		{name: "a compressed file", options: two, most: 1 << 30, want: Multipart, requests: "get!404 bucket-permissions parts-start"},
+		{name: "a compressed file, refused", options: auto, most: 1 << 30, refused: refusals{{faults.OpPartsStart, status(403)}}, why: "multipart uploads are refused", requests: "get!404 bucket-permissions parts-start!403"},
+		{name: "a compressed file, too large", options: two, most: 5 << 40, why: "it may have 5497558138880 bytes, and its parts would hold"},
+		{name: "a compressed file, a hold", options: two, most: 1 << 30, spec: session.Spec{TemporaryHold: true}, why: "a multipart upload sets no hold"},
 		{name: "an MD5", options: two, spec: session.Spec{MD5: make([]byte, 16)}, why: "an object of a multipart upload has no MD5; a composed object has no MD5"},
 		{name: "a hold", options: two, spec: session.Spec{TemporaryHold: true}, want: Compose, requests: composed},
 		{name: "refused", options: auto, refused: refusals{{faults.OpPartsStart, status(403)}}, why: "multipart uploads are refused", requests: composed + "!403"},
@@ -251,7 +256,7 @@ func TestPlanStream(t *testing.T) {
 				if test.size > 0 {
 					d.Expect.Size = &test.size
 				}
-				p := Planner{Division: d, Multipart: true, Compose: !test.only, Buckets: w.buckets, Size: -1, ID: id}
+				p := Planner{Division: d, Multipart: true, Compose: !test.only, Buckets: w.buckets, Size: -1, ID: id, Most: test.most}
 				plan, err := p.PlanStream(w.Context())
 				if err != nil || plan.Way != test.want || !strings.HasPrefix(plan.Why.String(), test.why) || (test.why == "") != (len(plan.Why) == 0) {
 					t.Errorf("%+v, %v", plan, err)

@@ -119,6 +119,20 @@ func streamPart(base, offset, budget int64) int64 {
 	return min(size, chunk.Floor(multipart.MaxPart))
 }
 
+// zippedPart returns the size that the part of a compressed file must have that begins at offset. At most left bytes
+// follow, in at most n parts. The part must be larger than that of a stream if the others, with all of the memory each,
+// could not hold the rest. If no parts that fit in the memory hold it, because the upload began with more, they are
+// about equal.
+func zippedPart(offset, left int64, n int, budget int64) int64 {
+	largest := int64(multipart.MaxPart)
+	if budget > 0 {
+		largest = min(largest, max(chunk.Floor(budget), multipart.MinPart))
+	}
+	parts := int64(n)
+	largest = max(largest, chunk.Ceil((left+parts-1)/parts))
+	return max(streamPart(0, offset, budget), left-(parts-1)*largest)
+}
+
 // spooledPart returns the size of the part of a stream that begins at offset, in a spool of limit bytes. base is that
 // of the first one. It leaves a quarter of the spool for the next part, and for the segments around it.
 func spooledPart(base, offset, limit int64) int64 {

@@ -82,6 +82,39 @@ func TestPartsWithoutLimit(t *testing.T) {
 	}
 }
 
+// TestZippedPartsHold checks that the parts of a compressed file hold all bytes that it may have, even if it is resumed
+// with less memory, and that they have more than the memory only if they must.
+func TestZippedPartsHold(t *testing.T) {
+	t.Parallel()
+	for _, budget := range []int64{7 << 20, 14 << 20, 112 << 20, 0} {
+		for _, most := range []int64{1, 6 << 20, 1 << 30, 49 << 30, 130 << 30, 500 << 30, 1 << 40, MaxObject} {
+			largest := max(chunk.Floor(budget), multipart.MinPart, chunk.Ceil((most+multipart.MaxParts-1)/multipart.MaxParts))
+			if budget == 0 {
+				largest = multipart.MaxPart
+			}
+			offset := int64(0)
+			for n := multipart.MaxParts; n > 0 && offset < most; n-- {
+				size := max(chunk.Ceil(zippedPart(offset, most-offset, n, budget)), multipart.MinPart)
+				if size > largest {
+					t.Fatalf("memory of %d: a part at %d of %d has %d bytes, want at most %d", budget, offset, most, size, largest)
+				}
+				offset += size
+			}
+			if offset < most {
+				t.Errorf("memory of %d: the parts of %d bytes hold %d", budget, most, offset)
+			}
+		}
+	}
+	most, budget := Options{Connections: 4}.StreamLimit(112<<20, 112<<20), int64(112<<20)
+	for n, offset := multipart.MaxParts, int64(0); n > 0; n-- {
+		size, want := max(chunk.Ceil(zippedPart(offset, most-offset, n, budget)), multipart.MinPart), streamPart(multipart.MinPart, offset, budget)
+		if size != want {
+			t.Fatalf("a part at %d has %d bytes, want %d: the parts of a stream hold the file", offset, size, want)
+		}
+		offset += size
+	}
+}
+
 // TestStreamPartsOverlap checks that the parts of a long stream in several multipart uploads leave memory for the next
 // ones: the sender of a part that has all the memory would wait for its source, and the source for the sender.
 func TestStreamPartsOverlap(t *testing.T) {

@@ -14,13 +14,15 @@ import (
 	"gcsup/upload/internal/spool"
 )
 
-// growth divides a stream on disk while it is read. Its parts are in the journal, and get a filePart when they are
-// sent.
+// growth divides a stream on disk while it is read, or a file while it is compressed. The parts are in the journal, and
+// get a filePart when they are sent.
 type growth struct {
 	mu    sync.Mutex // held while parts are added
 	ends  []int64    // the offset at which each part ends
 	whole bool       // the parts are those of all of the stream
 	keep  bool       // nothing is removed from the disk, because all of it is sent again
+
+	complete bool // the service has all parts of a compressed file, which is not compressed again
 }
 
 // tooLong is the error of a stream that has more bytes than n parts hold.
@@ -104,10 +106,13 @@ func (f *dividedFile) divide(size int64) error {
 
 // await waits until the bytes of part i are on disk, and returns it. It is nil if there is none.
 func (p *Upload) await(ctx context.Context, i int) (*filePart, error) {
-	if p.Spool == nil {
-		if i < len(p.parts) {
-			return p.parts[i], nil
-		}
+	switch {
+	case p.Zipped != nil:
+		return p.nextCompressed(ctx, i)
+	case p.Spool != nil:
+	case i < len(p.parts):
+		return p.parts[i], nil
+	default:
 		return nil, nil
 	}
 	var failed error
@@ -141,27 +146,35 @@ func (p *Upload) await(ctx context.Context, i int) (*filePart, error) {
 // release removes from the disk what is before the first part that the service does not have. From the end of the
 // stream on, another process can continue, and must know these parts: they are saved first, see releaseSaved.
 func (f *dividedFile) release() {
-	if f.Spool == nil {
+	if f.Spool == nil && f.Zipped == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.Zipped != nil {
+		f.Zipped.Forget(f.prefix())
+		return
+	}
 	f.growth.mu.Lock() // until the bytes are removed, so that the upload does not start over meanwhile
 	defer f.growth.mu.Unlock()
 	if f.growth.whole {
 		f.Journal.SaveSoon()
 		return
 	}
-	var to int64
+	if !f.growth.keep {
+		f.Spool.Release(f.prefix())
+	}
+}
+
+// prefix returns the offset before which the service has all parts. The caller holds mu.
+func (f *dividedFile) prefix() (to int64) {
 	for _, p := range f.parts {
 		if !p.finished() {
 			break
 		}
 		to = p.rng.To
 	}
-	if !f.growth.keep {
-		f.Spool.Release(to)
-	}
+	return to
 }
 
 // releaseSaved is release for parts that are saved.

@@ -67,6 +67,7 @@ func NewUpload(d Division, fresh bool) *Upload {
 		f.parts, f.ends = append(f.parts, f.part(i, rng)), append(f.ends, rng.To)
 	}
 	switch {
+	case f.size < 0: // the size of a compressed file is not known
 	case d.Spool != nil && fresh:
 		f.size = -1
 	case len(f.ends) > 0:
@@ -74,6 +75,9 @@ func NewUpload(d Division, fresh bool) *Upload {
 	}
 	if d.Spool != nil {
 		d.Journal.OnSave(f.releaseSaved)
+	}
+	if d.Zipped != nil {
+		f.showEarlier()
 	}
 	if f.isMultipart() {
 		return &Upload{dividedFile: f, joiner: &multipartUpload{file: f, fresh: fresh}}
@@ -191,6 +195,9 @@ func (p *Upload) sendAll(ctx context.Context) error {
 	share := p.pool().Join()
 	p.share.Store(share)
 	defer func() { p.Used = new(share.Leave()) }()
+	if err := p.compress(); err != nil {
+		return err
+	}
 	var once sync.Once
 	var first error
 	fail := func(err error) {
@@ -219,7 +226,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 		}
 	}
 	n := max(p.Options.Connections, 1)
-	if p.Spool == nil {
+	if p.Spool == nil && p.Zipped == nil {
 		n = min(n, len(p.parts)-p.Journal.Finished())
 	}
 	var workers sync.WaitGroup
@@ -228,6 +235,7 @@ func (p *Upload) sendAll(ctx context.Context) error {
 			for part, place := next(); part != nil; part, place = next() {
 				slot := share.Await(ctx, place, p.risk(part))
 				if slot == nil {
+					part.drop()
 					return
 				}
 				err := p.joiner.send(ctx, part, slot)
@@ -259,6 +267,11 @@ func (p *Upload) risk(part *filePart) *atrisk.Risk {
 func (p *Upload) confirm(ctx context.Context) error {
 	if err := p.Expect.CheckEnd(ctx, p.size); err != nil {
 		return err
+	}
+	if p.Zipped != nil {
+		if err := p.Zipped.Unchanged(ctx); err != nil {
+			return engine.SourceFailed(ctx, err)
+		}
 	}
 	if p.File != nil {
 		whole := func() chunk.Checkpoint { return chunk.Checkpoint{Offset: p.size, CRC32C: p.crc32c()} }

@@ -121,10 +121,18 @@ func (j *Journal) Adopt(t *state.Upload) {
 }
 
 // Begin makes the saved upload of a new upload in parts. source is the identity of the file. The saved upload
-// is saved before the first byte is sent.
+// is saved before the first byte is sent. The parts of a compressed file are added when their sizes are known.
 func (j *Journal) Begin(source chunk.Identity, parts *state.Parts) {
-	parts.List = make([]state.Part, (source.Size+parts.Size-1)/parts.Size)
-	j.edit(func() { j.reset(source, parts) })
+	var zipped *state.GzipState
+	if j.draft.Spec.Gzip && j.draft.Spool == nil {
+		zipped = &state.GzipState{}
+	} else {
+		parts.List = make([]state.Part, (source.Size+parts.Size-1)/parts.Size)
+	}
+	j.edit(func() {
+		j.reset(source, parts)
+		j.doc.Gzip = zipped
+	})
 }
 
 // BeginRemoval makes the saved upload of a stream that is sent in parts. Its bytes are in memory, so that nothing but
@@ -157,8 +165,29 @@ func (j *Journal) Change(f func(*state.Parts)) { j.edit(func() { f(j.doc.Parts) 
 // have the rest.
 func (j *Journal) Parts() *state.Parts { return j.doc.Parts }
 
-// Size returns the size of the source.
-func (j *Journal) Size() int64 { return j.doc.Source.Size }
+// Doc returns a copy of the saved upload that is saved next.
+func (j *Journal) Doc() *state.Upload {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return cloned(&j.doc)
+}
+
+// Compressed changes what the saved upload describes of a file that is compressed.
+func (j *Journal) Compressed(f func(*state.GzipState)) {
+	j.edit(func() {
+		changed := *j.doc.Gzip // a save may read the old one
+		f(&changed)
+		j.doc.Gzip = &changed
+	})
+}
+
+// Size returns the size of the object that a file becomes; -1 while that of a compressed one is not known.
+func (j *Journal) Size() int64 {
+	if j.doc.Gzip != nil {
+		return j.doc.ObjectSize()
+	}
+	return j.doc.Source.Size
+}
 
 // SetSpec sets the options of the object, for the next saved upload that is new.
 func (j *Journal) SetSpec(spec session.Spec) {
@@ -239,6 +268,14 @@ func (j *Journal) Finished() (n int) {
 		}
 	}
 	return n
+}
+
+// Lists reports whether the store has part i, which is from 0.
+func (j *Journal) Lists(i int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	doc := j.stored.doc
+	return doc != nil && doc.Parts != nil && i < len(doc.Parts.List)
 }
 
 // Old reports whether the last save is so old that an optional save should be made.

@@ -47,6 +47,12 @@ func NewGzip(file *File, with Compressor, memory *stream.Memory, window int) *Gz
 // Offsets returns the offsets in the file.
 func (g *Gzip) Offsets() *Offsets { return &g.offsets }
 
+// Most returns how many bytes the compressed file may have. Bytes that do not get smaller are stored with a few more.
+func (g *Gzip) Most() int64 {
+	n := g.file.Total()
+	return n + n/1024 + chunk.Granularity
+}
+
 func (g *Gzip) Total() int64     { return g.size }
 func (g *Gzip) Replayable() bool { return true }
 
@@ -106,7 +112,7 @@ func (g *Gzip) begin() error {
 // split makes windows of the compressed bytes after a checkpoint.
 func (g *Gzip) split(from chunk.Checkpoint) (err error) {
 	zipped := g.stream.zipped
-	g.offsets.reset(offsetMark{made: zipped.made, read: zipped.read})
+	g.offsets.restart(offsetMark{made: zipped.made, read: zipped.read})
 	zipped.marks = &g.offsets
 	g.stream.done = from.Offset
 	g.stream.stream, err = g.memory.ResumeStream(zipped, g.window, from)
@@ -147,13 +153,13 @@ func (g *Gzip) fill(ctx context.Context) error {
 	next := g.stream.cur
 	for len(g.saved) > 0 && g.saved[0].Offset <= next.To {
 		if next.Checkpoint(g.saved[0].Offset) != g.saved[0] {
-			return &OtherCompressor{g.saved[0].Offset}
+			return g.Differ(ctx, g.saved[0].Offset)
 		}
 		g.saved = g.saved[1:]
 	}
 	switch {
 	case next.Last && (len(g.saved) > 0 || g.end > 0 && next.To != g.end), !next.Last && g.end > 0 && next.To >= g.end:
-		return &OtherCompressor{next.To}
+		return g.Differ(ctx, next.To)
 	case next.Last:
 		g.size, g.crc32c = next.To, next.CRC32C
 	}
@@ -161,7 +167,7 @@ func (g *Gzip) fill(ctx context.Context) error {
 }
 
 // OtherCompressor is the error for compressed bytes that are not those of the
-// session being resumed, although the file has not changed: another version of
+// upload being resumed, although the file has not changed: another version of
 // the program compresses it differently.
 type OtherCompressor struct{ offset int64 }
 
@@ -169,15 +175,75 @@ func (e *OtherCompressor) Error() string {
 	return fmt.Sprintf("this version of the program compresses the first %d bytes differently", e.offset)
 }
 
+// Differ returns the error for compressed bytes that, before an offset, are not those of the upload being resumed: an
+// [OtherCompressor], unless the file has changed since it was compared with that of the upload.
+func (g *Gzip) Differ(ctx context.Context, offset int64) error {
+	if err := g.Unchanged(ctx); err != nil {
+		return err
+	}
+	return &OtherCompressor{offset}
+}
+
 func (g *Gzip) LoadWindow(ctx context.Context) (content.Loaded, error) {
+	return g.LoadHeld(ctx, func(*Stream) {})
+}
+
+// LoadHeld is LoadWindow for a file that may be divided. hold calls [Stream.Hold] of the compressed bytes. If the file
+// is longer than its first window, the caller must call Continue of [Gzip.Held], or Divide.
+func (g *Gzip) LoadHeld(ctx context.Context, hold func(*Stream)) (content.Loaded, error) {
 	if err := g.begin(); err != nil {
 		return content.Loaded{}, err
 	}
+	hold(&g.stream)
 	if err := g.fill(ctx); err != nil || !g.stream.cur.Last {
 		return content.Loaded{}, err
 	}
 	return g.stream.loaded(), g.file.Unchanged(ctx, g.file.hashed)
 }
+
+// Held returns the compressed bytes after LoadHeld.
+func (g *Gzip) Held() *Stream { return &g.stream }
+
+// Divide makes parts of the compressed bytes, from their beginning, as [Stream.Divide] does. If LoadHeld was not called
+// before, or parts were already made, the file is compressed again.
+func (g *Gzip) Divide(least int64, sizes stream.Sizes) error {
+	if g.stream.cur == nil {
+		g.open()
+		if err := g.split(chunk.Checkpoint{}); err != nil {
+			return err
+		}
+	}
+	g.stream.Divide(least, sizes)
+	return nil
+}
+
+// Resume notes that an earlier process made parts of the first bytes of the file. They end at an offset.
+func (g *Gzip) Resume(offset, read int64) { g.offsets.resume(offsetMark{made: offset, read: read}) }
+
+// NextPart is [Stream.NextPart].
+func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
+	part, rng, err := g.stream.NextPart(ctx)
+	if err != nil && err != io.EOF {
+		if serr := g.body.Err(); serr != nil {
+			err = serr
+		}
+	}
+	return part, rng, err
+}
+
+// Skip notes that the bytes of rng were compressed only for their checksum. The comparison ends at end. The offsets
+// before rng are forgotten, although the service may not have all parts before it: a long file has many of them, and
+// without them, an estimate is only less exact.
+func (g *Gzip) Skip(rng chunk.Range, end int64) {
+	g.file.reread(g.offsets.read(rng.To)-g.offsets.read(rng.From), rng.To, end)
+	g.Forget(rng.From)
+}
+
+// Forget is called when the service has all parts before an offset.
+func (g *Gzip) Forget(offset int64) { g.offsets.forget(offset) }
+
+// Unchanged is [File.Unchanged] for the bytes that were compressed.
+func (g *Gzip) Unchanged(ctx context.Context) error { return g.file.Unchanged(ctx, g.file.hashed) }
 
 // Load compresses a small file in memory.
 func (g *Gzip) Load(ctx context.Context) (content.Loaded, error) {
@@ -230,13 +296,13 @@ func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 		at, err = g.hash(ctx, at, stop, func(read, made int64) { g.file.reread(read, made, base) })
 		switch {
 		case err == io.EOF:
-			return &OtherCompressor{at.Offset}
+			return g.Differ(ctx, at.Offset)
 		case err != nil:
 			return err
 		}
 		if len(g.saved) > 0 && at.Offset == g.saved[0].Offset {
 			if at != g.saved[0] {
-				return &OtherCompressor{at.Offset}
+				return g.Differ(ctx, at.Offset)
 			}
 			g.saved = g.saved[1:]
 		}
@@ -248,7 +314,7 @@ func (g *Gzip) Seek(ctx context.Context, offset int64) error {
 		return err
 	}
 	if g.stream.cur.To < offset {
-		return &OtherCompressor{g.stream.cur.To}
+		return g.Differ(ctx, g.stream.cur.To)
 	}
 	return nil
 }

@@ -205,6 +205,35 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
+// TestGzipSkip checks that parts which are compressed only for their checksum are reported as read again, and that their
+// offsets need no memory.
+func TestGzipSkip(t *testing.T) {
+	const part, parts = 4 * q, 16
+	var again, most int64
+	reread := func(n, _, _ int64) { again += n }
+	g := NewGzip(FromBytes(random(part*parts), reread), Compressor{flate.HuffmanOnly}, stream.NewMemory(2*part), 2*part)
+	t.Cleanup(g.Close)
+	if err := g.Divide(part, func(int64) (want, must int64) { return part, part }); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		body, rng, err := g.NextPart(t.Context())
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		body.Free()
+		g.Skip(rng, part*parts)
+		g.offsets.mu.Lock()
+		most = max(most, int64(len(g.offsets.marks)))
+		g.offsets.mu.Unlock()
+	}
+	if again != part*parts || most > part*parts/q/2 {
+		t.Errorf("%d bytes were read again, and up to %d offsets kept", again, most)
+	}
+}
+
 // TestOffsets checks which offset of the file belongs to one in its compressed bytes.
 func TestOffsets(t *testing.T) {
 	o := Offsets{size: 1000}
@@ -232,5 +261,17 @@ func TestOffsets(t *testing.T) {
 	o.reset(offsetMark{7, 70})
 	if sent, committed := o.Estimate(7, 0); sent != 70 || committed != 0 || o.Size() != 1000 {
 		t.Errorf("after a reset: %d, %d of %d", sent, committed, o.Size())
+	}
+	o.resume(offsetMark{100, 900})
+	o.restart(offsetMark{})
+	o.add(offsetMark{50, 600})
+	for offset, want := range map[int64]int64{25: 300, 50: 600, 75: 750, 100: 900, 101: 900} { // up to 100 by an earlier process
+		if sent, committed := o.Estimate(offset, offset); sent != want || committed != want {
+			t.Errorf("%d, resumed: %d, %d, want %d", offset, sent, committed, want)
+		}
+	}
+	o.add(offsetMark{100, 950})
+	if sent, committed := o.Estimate(101, 75); sent != 950 || committed != 775 {
+		t.Errorf("compressed again: %d, %d", sent, committed)
 	}
 }

@@ -12,17 +12,33 @@ type Offsets struct {
 	size  int64 // of the file
 	mu    sync.Mutex
 	marks []offsetMark // ascending
+
+	// earlier is what an earlier process had reached. Estimates use it until these bytes are compressed again.
+	earlier offsetMark
 }
 
 // offsetMark is a pair of offsets: when made bytes had been compressed, read bytes of
 // the file had been read.
 type offsetMark struct{ made, read int64 }
 
-// reset replaces all marks by m.
+// reset replaces all marks by m, and forgets what an earlier process had reached.
 func (o *Offsets) reset(m offsetMark) {
+	o.resume(offsetMark{})
+	o.restart(m)
+}
+
+// restart replaces all marks by m, because the file is compressed again.
+func (o *Offsets) restart(m offsetMark) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.marks = append(o.marks[:0], m)
+}
+
+// resume sets what an earlier process had reached.
+func (o *Offsets) resume(m offsetMark) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.earlier = m
 }
 
 // Size returns the size of the file.
@@ -76,10 +92,13 @@ func (o *Offsets) estimate(offset int64) int64 {
 	if i > 0 {
 		before = o.marks[i-1]
 	}
-	if i == len(o.marks) {
-		return before.read
+	after := before
+	switch {
+	case i < len(o.marks):
+		after = o.marks[i]
+	case o.earlier.made > before.made:
+		after, offset = o.earlier, min(offset, o.earlier.made)
 	}
-	after := o.marks[i]
 	if after.made == before.made {
 		return after.read
 	}

@@ -21,6 +21,8 @@ type streamReader struct {
 	after  chan *division // see Stream.Hold
 	early  *early         // reads the part after the first one; nil if it is not read ahead
 
+	divided *division // of a stream that is divided before it is read; otherwise nil
+
 	off   int64   // start of the next part
 	crc   uint32  // of the stream up to the byte in held
 	held  [1]byte // the byte after a full window, which shows that the stream continues
@@ -32,6 +34,10 @@ type streamReader struct {
 }
 
 func (f *streamReader) run() {
+	if f.divided != nil {
+		f.divide(f.divided, filled{})
+		return
+	}
 	f.full = time.Now()
 	for {
 		w, open := f.window()

@@ -87,7 +87,8 @@ func (s *Stream) follow(d *division) {
 
 // Divide makes sections of the rest of the stream, which begins with the part that Next has returned. That part
 // must not be the last one, and must have least bytes or more. The goroutine of the stream calls sizes, too. The sizes
-// are rounded up to multiples of [chunk.Granularity].
+// are rounded up to multiples of [chunk.Granularity]. Of a stream that was not read, Divide makes sections from its
+// beginning.
 //
 // All sections that were not freed use at most the share of the stream, see [NewMemory]. While it is used up, or
 // the budget, the stream reads nothing. If a section is the only one, it then ends, but not before it has least
@@ -95,11 +96,17 @@ func (s *Stream) follow(d *division) {
 // they fit in the budget, whatever their shares are. One section has them even if they do not fit, so that some stream
 // always continues. A section must not have more than the budget.
 //
-// Divide is called after Hold, instead of Continue. The stream then has no more parts for Next.
+// Divide is called after Hold, instead of Continue, unless the stream was not read. The stream then has no more parts for
+// Next.
 func (s *Stream) Divide(least int64, sizes Sizes) {
 	d := &division{least: least, sizes: sizes, sections: make(chan filledSection)}
-	d.memory = account{memory: s.memory, used: int64(len(s.cur.pieces)) * chunk.Granularity}
-	s.divided = d
+	d.memory.memory, s.divided = s.memory, d
+	if s.cur == nil {
+		s.streamReader.divided = d
+		s.start()
+		return
+	}
+	d.memory.used = int64(len(s.cur.pieces)) * chunk.Granularity
 	s.follow(d)
 }
 

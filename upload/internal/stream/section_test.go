@@ -32,6 +32,39 @@ func divided(t *testing.T, m *stream.Memory, r io.Reader, window int, least, siz
 	return s
 }
 
+// TestSectionsOfAnUnreadStream divides a stream that was not read into sections of given sizes, one of which is larger
+// than the memory.
+func TestSectionsOfAnUnreadStream(t *testing.T) {
+	t.Parallel()
+	want := content(19*q + 5)
+	sizes := map[int64]int64{0: 4 * q, 4 * q: 10 * q, 14 * q: 2 * q, 16 * q: 4 * q}
+	m := stream.NewMemory(8 * q)
+	s, err := m.NewStream(bytes.NewReader(want), 3*q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Divide(2*q, func(offset int64) (want, must int64) { return sizes[offset], sizes[offset] })
+	at := int64(0)
+	for range sizes {
+		section, err := s.NextSection(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(section.Reader())
+		size := min(sizes[at], int64(len(want))-at)
+		if err != nil || section.From != at || section.Len() != size || !bytes.Equal(got, want[at:at+size]) || section.CRC32C != crcOf(got) {
+			t.Fatalf("section %v, want %d bytes from %d: %v", section.Range, size, at, err)
+		}
+		at = section.To
+		section.Free()
+	}
+	if _, err := s.NextSection(t.Context()); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+	_ = s.Close()
+	s.Release()
+}
+
 // TestSections checks that the sections have the bytes of the stream and their checksums, in any order in which they
 // are freed, and that their memory is returned.
 func TestSections(t *testing.T) {
