@@ -52,11 +52,12 @@ func newCp(std stdio) *cobra.Command {
 		Long: `cp uploads each SOURCE: a file, a directory with -r, or "-" for standard input. With
 -- COMMAND it uploads the output of COMMAND, but only if COMMAND exits with 0. If the
 destination is a bucket or ends in "/", each object gets the name of its source.
-With -r, the files in DIR become PREFIX/DIR/..., and those in DIR/. become
-PREFIX/.... A file whose object is identical is skipped.
+With -r, the files in DIR become PREFIX/DIR/..., those in DIR/. become PREFIX/...,
+and a file whose object is identical is skipped.
 
 If an earlier upload of the same file to the same destination was interrupted,
-cp resumes it at the committed offset. If the file has changed, cp sends nothing.`,
+cp resumes it. If the file has changed, cp sends nothing and exits with 65, or starts
+over with --if-source-changed restart.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/disk.img
   gcsup cp *.parquet gs://my-bucket/2026/
   gcsup cp -r photos gs://my-bucket/backup/

@@ -26,9 +26,9 @@ these words are replaced:
   {endpoint}          the URL of the emulator, as in STORAGE_EMULATOR_HOST
   {ca}                with --tls: the file of the certificate authority
 
-The verdict comes from the records of the emulator. It has three parts: whether the
-object is right, whether the exit code reported what happened, and whether the
-requests kept to the protocol. A script whose situation the client does not reach, for example
+The verdict has three parts: whether the object is right, whether the exit code
+reported what happened, and whether the requests kept to the protocol. What the
+client prints does not count. A script whose situation the client does not reach, for example
 one about sessions if it makes none, is unmet. check-client exits with 65 if the
 client failed a script. Each script names the fact about Cloud Storage that it
 assumes, and where that is documented or was observed; see --list.`,

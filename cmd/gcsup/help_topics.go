@@ -49,7 +49,7 @@ func topics() []cmdline.Topic {
 	return append(all,
 		cmdline.Topic{
 			Name: "errors", Title: "Kinds of errors", Short: "The kinds of errors, with their exit codes",
-			Text:    `The telemetry of upload/otel and gcsup-fleet have the same kinds. Only the command has configuration and differs.`,
+			Text:    `The telemetry of upload/otel and gcsup-fleet use the same kinds, except ` + "`configuration`" + ` and ` + "`differs`" + `, which only the command uses.`,
 			Entries: errorKinds(),
 		},
 		cmdline.Topic{

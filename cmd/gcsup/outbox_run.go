@@ -63,11 +63,11 @@ that is not a regular file.
 A file is uploaded when it is complete: outbox put made it, it was renamed into the
 directory, or it was not changed for --settle. A file that a program has open for
 writing is not complete. Renames and writers are recognized on local file systems of
-Linux, for files of the user who runs it, and for all files if root does.
+Linux, for files of the user who runs gcsup, or for all files if that is root.
 
 When the object exists and was compared with the file, the file is removed. A file
-that fails waits and does not stop others. After --attempts it is moved to
-DIR/.failed, with the reason beside it. An outage moves no file.
+that fails waits. It does not stop others, except with --ordered. After --attempts it
+is moved to DIR/.failed, with the reason beside it. An outage moves no file.
 
 On SIGTERM, run saves the uploads under way and exits with 0 within seconds. It
 supports Type=notify and WatchdogSec of systemd.`,

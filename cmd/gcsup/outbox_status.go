@@ -24,8 +24,8 @@ func newOutboxStatus(std stdio) *cobra.Command {
 		Use:   "status DIR",
 		Short: "Show the state of an outbox",
 		Long: `status shows which process runs the outbox, how many files are not uploaded yet, and
-what failed. If no process runs it, the files are counted, and whether some are kept
-after their upload is not known. It makes no request.`,
+what failed. If no process runs it, status counts all files in DIR, even those that
+were uploaded and kept (--then=keep). It makes no request.`,
 		Example: `  gcsup outbox status /var/spool/out
   gcsup outbox status /var/spool/out --json`,
 		Args: cmdline.Exactly(1, "DIR"),

@@ -33,8 +33,9 @@ func newResume(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ID... | --all]",
 		Short: "Resume interrupted uploads",
-		Long: `resume resumes saved uploads: those with the given IDs, all, or the only one. Without
-IDs it considers only uploads to the endpoint in use. With --all it skips uploads
+		Long: `resume resumes saved uploads: those with the given IDs, or all with --all. Without
+either, it resumes the only one; if there are several, it lists them and exits with
+64. Without IDs it considers only uploads to the endpoint in use. With --all it skips uploads
 that cannot be resumed, and prints how to discard them.
 
 The settings and preconditions of the object are those of the first run. If the object

@@ -41,7 +41,7 @@ or a different one: DIR/a becomes PREFIX/a. It compares size and CRC32C.
 With --delete it then deletes the objects below PREFIX/ that have no file, each by the
 generation that was listed. It deletes nothing if a file was not uploaded or a directory
 not read, if DIR has no files, or if --max-delete would be exceeded. In a bucket with
-hierarchical namespace it also deletes the folders that are empty then.
+hierarchical namespace it also deletes the folders that these deletions emptied.
 
 If sync is interrupted or killed, run it again.`,
 		Example: `  gcsup sync photos gs://my-bucket/photos

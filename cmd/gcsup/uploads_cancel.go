@@ -39,8 +39,8 @@ func newUploadsCancel(std stdio) *cobra.Command {
 		Use:   "cancel [ID... | --all] [--older-than DURATION]",
 		Short: "Cancel saved uploads at the service and delete them",
 		Long: `cancel cancels the sessions of saved uploads, so that the service drops their bytes, and
-deletes the saved uploads: those with the given IDs, or with --all or --older-than those
-to the endpoint in use. No variable of the environment sets --all here. An upload is kept,
+deletes the saved uploads. Give IDs, or --all or --older-than for the uploads to the
+endpoint in use. No variable of the environment sets --all here. An upload is kept,
 with exit code 75, if a process is working on it, or if the service does not confirm that
 its parts are removed.`,
 		Example: `  gcsup uploads cancel 5f0c2f7d

@@ -38,9 +38,10 @@ func newUploadsPrune(std stdio) *cobra.Command {
 		Long: `prune asks the service about each saved upload to the endpoint in use, and deletes
 those that the service confirms as gone, and those that are finished. It cancels and
 deletes spooled streams whose input did not end and, with --missing-source, uploads
-whose source does not exist. It keeps a spooled stream that is gone at the service if
-its bytes are on disk, because they may be the only copy. It never deletes an upload
-because of its age, or because the service cannot be reached.`,
+whose source does not exist. It also removes what is left of uploads that are "to be
+removed", such as streams in parts whose process died. It keeps a spooled stream that
+is gone at the service if its bytes are on disk, because they may be the only copy. It
+never deletes an upload because of its age, or because the service cannot be reached.`,
 		Example: `  gcsup uploads prune --dry-run
   gcsup uploads prune`,
 		SuggestFor: []string{"clean", "gc"},

@@ -21,10 +21,10 @@ func newUploadsRm(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm ID...",
 		Short: "Delete saved uploads",
-		Long: `rm deletes saved uploads, without a request about them. The service drops their bytes a
-week after the upload started; they cost nothing. The temporary objects of an upload
-that is sent in parts (--parallel) stay, and are billed: rm prints their prefix, and
-cancel deletes them.`,
+		Long: `rm deletes saved uploads, without a request about them. The service drops the bytes of
+a session a week after its start; they cost nothing. Warning: the parts and temporary
+objects of an upload in parts (--parallel) stay, and are billed, and rm prints where they
+are. To remove them, use cancel instead.`,
 		Example:           `  gcsup uploads rm 5f0c2f7d`,
 		Args:              cmdline.AtLeast(1, "the ID of a saved upload, as uploads list shows it"),
 		ValidArgsFunction: target.completeIDs,

@@ -50,12 +50,12 @@ func Scenarios() []Scenario {
 		},
 		{
 			Name:    "single",
-			About:   "all clients ask a server at once that serves one request at a time",
+			About:   "all clients send a request at once; the server serves one at a time",
 			Clients: 100, Capacity: 10, parts: 1, single: true,
 		},
 		{
 			Name:    "overload",
-			About:   "after the outage capacity grows slowly, and refusing costs a twentieth of serving",
+			About:   "after the outage, the capacity of the server grows slowly; a refused request costs a twentieth of a served one",
 			Clients: 5000, Capacity: 200, Outage: 10 * time.Second, parts: 1,
 			spread: 10 * time.Second, ramp: 2 * time.Minute, refusal: 50,
 		},

@@ -118,11 +118,11 @@ func (sum *tally) count(found []difference) {
 // table returns the counts as a table for docs/emulator/emulator.md.
 func table(tallies []tally) string {
 	var b strings.Builder
-	b.WriteString("| recording | exchanges | compared | the same status | and the same body | and the same headers | left out |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| recording | exchanges | compared | the same status | and the same body | and the same headers | left out (reason) |\n|---|---|---|---|---|---|---|\n")
 	for _, sum := range tallies {
 		var out []string
 		for _, why := range slices.Sorted(maps.Keys(sum.leftOut)) {
-			out = append(out, fmt.Sprintf("%d %s", sum.leftOut[why], why))
+			out = append(out, fmt.Sprintf("%d (%s)", sum.leftOut[why], why))
 		}
 		fmt.Fprintf(&b, "| %s %s, %s | %d | %d | %d | %d | %d | %s |\n",
 			sum.Module, sum.Version, sum.Year, sum.exchanges, sum.compared, sum.status, sum.body, sum.all, strings.Join(out, ", "))
