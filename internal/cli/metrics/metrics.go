@@ -65,14 +65,14 @@ func New(o Options) *Metrics {
 	}
 	m := &Metrics{
 		sent:        counter("sent_bytes_total", "Bytes of objects that were handed to the network, repeats included."),
-		resent:      counter("resent_bytes_total", "Bytes of objects that were handed to the network again. They count when their upload ends."),
+		resent:      counter("resent_bytes_total", "Bytes of objects that were handed to the network again. They are added when the upload ends."),
 		files:       counters("files_total", "Uploads that ended, by outcome. A file that is tried again counts again.", "outcome", outcomes),
 		fileBytes:   counter("file_bytes_total", "Bytes of the sources of uploads with the outcome done."),
 		failures:    counters("failures_total", "Uploads with the outcome failed, by the kind of the error.", "kind", errkind.Kinds()),
 		retries:     counter("retries_total", "Requests that failed and are repeated, or replaced by a query."),
 		restarts:    counter("restarts_total", "Sessions that were lost and replaced."),
 		waits:       counters("waits_total", "Waits, by reason.", "reason", reasons),
-		waitSeconds: counters("wait_seconds_total", "Seconds of these waits. They count when the wait begins; with reason=\"rate\", when the upload ends.", "reason", reasons),
+		waitSeconds: counters("wait_seconds_total", "Seconds of these waits. They are added when the wait begins; with reason=\"rate\", when the upload ends.", "reason", reasons),
 		active:      &active{uploads: map[int64]progress{}},
 		trouble:     new(trouble),
 	}
