@@ -96,7 +96,15 @@ func (f *fire) oneOf(d []defect) defect { return d[f.random.IntN(len(d))] }
 func (f *fire) admit(u *unhealthy, at time.Duration) {
 	f.unhealthy = append(f.unhealthy, u)
 	text := fmt.Sprintf("machine %d: ", u.number)
-	f.events = append(f.events, event{at, text + string(u.defect), false, func() { f.begin(u.slot) }})
+	f.events = append(f.events, event{at, text + string(u.defect), false, func() {
+		if u.defect == otherKey { // otherwise its key could become that of the fleet
+			poll(100*time.Millisecond, time.Minute, func() bool {
+				_, err := f.emulator.object("state", "uploads/fleet-key")
+				return err == nil
+			})
+		}
+		f.begin(u.slot)
+	}})
 	if _, lasts := lasting[u.defect]; lasts && f.random.IntN(2) == 0 {
 		at += 3*time.Second + time.Duration(f.random.Int64N(int64(9*time.Second)))
 		f.events = append(f.events, event{at, text + "cured", false, func() { f.cure(u) }})
