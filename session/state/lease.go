@@ -15,8 +15,8 @@ import (
 // The lock of a Store on one machine ends with its process. A Lease with such a lock never
 // expires. A Store that several machines share cannot know whether a process on another machine
 // still runs. Its leases expire unless they are renewed. The Lease renews itself in the
-// background until Release, or until the context of Acquire is done: a call that was given up, and does not return
-// because it reads a file whose server has died, keeps no other process from the upload. A lease can be lost in two
+// background until Release, or until the context of Acquire is done. A call that was given up may never return, because
+// it reads a file whose server has died; it must not keep other processes from the upload. A lease can be lost in two
 // steps:
 //   - It expires, for example because the store cannot be reached. Begin and Save
 //     renew it, and the upload continues.
@@ -90,10 +90,9 @@ type Lease interface {
 type Leaser interface {
 	Store
 
-	// Acquire acquires the lease of an upload, and renews it in the background until Release, or until ctx is done. It
-	// does not wait: if another caller, in this
-	// or another process, holds the lease, the error is a *[HeldError] with the fields of a
-	// lease.
+	// Acquire acquires the lease of an upload, and renews it in the background until Release, or
+	// until ctx is done. It does not wait: if another caller, in this or another process, holds
+	// the lease, the error is a *[HeldError] with the fields of a lease.
 	Acquire(ctx context.Context, id string) (Lease, error)
 }
 

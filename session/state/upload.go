@@ -123,10 +123,6 @@ type savedForm struct {
 	SessionURI string      `json:"session_uri,omitempty"`     // "" with parts
 	RawPath    []byte      `json:"source_path_raw,omitempty"` // the path, if it is not UTF-8, which JSON requires
 	Parts      *savedParts `json:"parts,omitempty"`
-
-	// Zipped is Parts of a compressed file. A program that does not know such parts refuses the key, and keeps the
-	// saved upload: to it, Parts would be damaged.
-	Zipped *savedParts `json:"compressed_parts,omitempty"`
 }
 
 type plainUpload Upload
@@ -147,12 +143,7 @@ func Encode(t *Upload) ([]byte, error) {
 	if err := t.sound(); err != nil {
 		return nil, fmt.Errorf("saved upload: %w", err)
 	}
-	s := savedForm{plainUpload: plainUpload(*t), SessionURI: secret.Reveal(t.URI)}
-	if t.Gzip != nil {
-		s.Zipped = t.Parts.save()
-	} else {
-		s.Parts = t.Parts.save()
-	}
+	s := savedForm{plainUpload: plainUpload(*t), SessionURI: secret.Reveal(t.URI), Parts: t.Parts.save()}
 	if !utf8.ValidString(t.SourcePath) {
 		s.RawPath = []byte(t.SourcePath)
 	}
@@ -200,14 +191,8 @@ func Decode(data []byte) (*Upload, error) {
 	if single(data, &envelope{}, true) != nil || single(e.Upload, &savedForm{}, true) != nil {
 		return nil, fmt.Errorf("%w: unknown field", ErrVersion)
 	}
-	t, parts, other := Upload(s.plainUpload), s.Parts, s.Zipped
-	if t.Gzip != nil {
-		parts, other = other, parts
-	}
-	if other != nil {
-		return nil, fmt.Errorf("%w: invalid compression of the parts", ErrCorrupt)
-	}
-	t.URI, t.Parts = session.URI(secret.New(s.SessionURI)), parts.restore()
+	t := Upload(s.plainUpload)
+	t.URI, t.Parts = session.URI(secret.New(s.SessionURI)), s.Parts.restore()
 	if len(s.RawPath) > 0 {
 		t.SourcePath = string(s.RawPath)
 	}

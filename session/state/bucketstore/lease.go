@@ -23,8 +23,8 @@ type lease struct {
 var _ state.Lease = (*lease)(nil)
 
 // Acquire acquires the lease of an upload, which need not be saved yet, and renews it in the
-// background until Release, or until ctx is done. If another process holds it, the error is a *[state.HeldError]. For an ID
-// that is not valid it wraps [state.ErrNotFound].
+// background until Release, or until ctx is done. If another process holds it, the error is a
+// *[state.HeldError]. For an ID that is not valid it wraps [state.ErrNotFound].
 func (s *Store) Acquire(ctx context.Context, id string) (state.Lease, error) {
 	return s.acquire(ctx, id, ctx)
 }
