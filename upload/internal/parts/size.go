@@ -71,6 +71,9 @@ type Options struct {
 	MaxParts    int   // of a multipart upload of a stream; 0 is [multipart.MaxParts]
 }
 
+// most returns how many parts a multipart upload of a stream, or of a compressed file, may have.
+func (o Options) most() int { return cmp.Or(o.MaxParts, multipart.MaxParts) }
+
 // risky reports whether a part of a multipart upload for each connection would be more than may be at risk
 // over a slow link.
 func (o Options) risky(size int64) bool {
@@ -142,7 +145,7 @@ func spooledPart(base, offset, limit int64) int64 {
 // SpoolLimit returns how many bytes the parts of a stream hold that is in a spool of limit bytes.
 func (o Options) SpoolLimit(limit int64) (n int64) {
 	base := o.streamBase(limit)
-	for range cmp.Or(o.MaxParts, multipart.MaxParts) {
+	for range o.most() {
 		n += spooledPart(base, n, limit)
 	}
 	return n
@@ -168,7 +171,7 @@ func (o Options) streamBase(share int64) int64 {
 // beginning; 0 means no limit.
 func (o Options) StreamLimit(share, budget int64) (n int64) {
 	base := o.streamBase(share)
-	for range cmp.Or(o.MaxParts, multipart.MaxParts) {
+	for range o.most() {
 		n += streamPart(base, n, budget)
 	}
 	return n

@@ -66,7 +66,7 @@ func (f *dividedFile) nextSize() int64 {
 // add adds a part of size bytes. The caller holds growth.mu.
 func (f *dividedFile) add(size int64) error {
 	g := &f.growth
-	if n := len(g.ends); n >= cmp.Or(f.Options.MaxParts, multipart.MaxParts) {
+	if n := len(g.ends); n >= f.Options.most() {
 		return tooLong(g.end(), n, "this spool: give it more space (--spool-limit)")
 	}
 	f.Journal.Change(func(p *state.Parts) { p.List = append(p.List, state.Part{Size: size}) })
@@ -152,7 +152,7 @@ func (f *dividedFile) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.Zipped != nil {
-		f.Zipped.Forget(f.prefix())
+		f.Zipped.Offsets().Forget(f.prefix())
 		return
 	}
 	f.growth.mu.Lock() // until the bytes are removed, so that the upload does not start over meanwhile

@@ -59,7 +59,7 @@ func StreamWindow(n, share int64) bool {
 // [StreamWindow] accepts it. The journal of d records the temporary objects, so that they are removed if the process
 // ends.
 func NewStream(d Division, chosen *state.Parts, content *source.Stream) *Stream {
-	s := &Stream{removal: d.Journal, most: cmp.Or(d.Options.MaxParts, multipart.MaxParts), content: content}
+	s := &Stream{removal: d.Journal, most: d.Options.most(), content: content}
 	d.Journal = &saved.Journal{} // the saved upload has no parts
 	d.Journal.Begin(chunk.Identity{}, chosen)
 	base, budget := chosen.Size, d.Memory.Budget()

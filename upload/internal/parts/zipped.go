@@ -1,7 +1,6 @@
 package parts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ func (f *dividedFile) showEarlier() {
 	if f.size >= 0 {
 		read = f.Zipped.Offsets().Size()
 	}
-	f.Zipped.Resume(f.growth.end(), read)
+	f.Zipped.Offsets().Resume(f.growth.end(), read)
 }
 
 // compress begins to make parts of a compressed file. Those that are known keep their sizes, so that the ones that the
@@ -41,7 +40,7 @@ func (p *Upload) compress() error {
 		if size > 0 {
 			return size, size
 		}
-		return streamPart(base, offset, budget), zippedPart(offset, most-offset, max(p.maxParts()-before, 1), budget)
+		return streamPart(base, offset, budget), zippedPart(offset, most-offset, max(p.Options.most()-before, 1), budget)
 	})
 }
 
@@ -59,9 +58,6 @@ func (p *Upload) partAt(offset int64) (before int, size int64) {
 	}
 	return before, size
 }
-
-// maxParts returns how many parts the file may have.
-func (p *Upload) maxParts() int { return cmp.Or(p.Options.MaxParts, multipart.MaxParts) }
 
 // nextCompressed returns part i of a compressed file, with its bytes unless the service has them. It is nil if there is
 // none. The parts are made in their order. If they are not those of an earlier call, the error is that of differ.
@@ -120,7 +116,7 @@ func (p *Upload) differ(ctx context.Context, offset int64) error {
 
 // grow adds part i of a compressed file.
 func (p *Upload) grow(i int, rng chunk.Range) (*filePart, error) {
-	if i >= p.maxParts() {
+	if i >= p.Options.most() {
 		return nil, fmt.Errorf("%w: the compressed file has more than the %d bytes that its %d parts hold: start over (--restart)", session.ErrInvalid, rng.From, i)
 	}
 	_, read := p.Zipped.Compression(rng.To)

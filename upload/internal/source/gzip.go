@@ -217,9 +217,6 @@ func (g *Gzip) Divide(least int64, sizes stream.Sizes) error {
 	return nil
 }
 
-// Resume notes that an earlier process made parts of the first bytes of the file. They end at an offset.
-func (g *Gzip) Resume(offset, read int64) { g.offsets.resume(offsetMark{made: offset, read: read}) }
-
 // NextPart is [Stream.NextPart].
 func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
 	part, rng, err := g.stream.NextPart(ctx)
@@ -236,11 +233,8 @@ func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
 // without them, an estimate is only less exact.
 func (g *Gzip) Skip(rng chunk.Range, end int64) {
 	g.file.reread(g.offsets.read(rng.To)-g.offsets.read(rng.From), rng.To, end)
-	g.Forget(rng.From)
+	g.offsets.Forget(rng.From)
 }
-
-// Forget is called when the service has all parts before an offset.
-func (g *Gzip) Forget(offset int64) { g.offsets.forget(offset) }
 
 // Unchanged is [File.Unchanged] for the bytes that were compressed.
 func (g *Gzip) Unchanged(ctx context.Context) error { return g.file.Unchanged(ctx, g.file.hashed) }
@@ -373,7 +367,7 @@ func (g *Gzip) Equal(ctx context.Context, c chunk.Checkpoint) (bool, error) {
 
 func (g *Gzip) Committed(offset int64) {
 	g.stream.Committed(offset)
-	g.offsets.forget(offset)
+	g.offsets.Forget(offset)
 }
 
 func (g *Gzip) Compare(ctx context.Context, p content.Prefix, reread bool) (content.Verdict, error) {

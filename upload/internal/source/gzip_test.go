@@ -242,7 +242,7 @@ func TestOffsets(t *testing.T) {
 		o.add(m)
 	}
 	for _, forget := range []int64{0, 30} {
-		o.forget(forget)
+		o.Forget(forget)
 		for _, tt := range []struct{ offset, read, estimate int64 }{
 			{0, 0, 0}, {5, 100, 50}, {10, 100, 100}, {11, 400, 210}, {20, 400, 300}, {30, 400, 400}, {35, 1000, 700}, {40, 1000, 1000}, {41, 1000, 1000},
 		} {
@@ -262,7 +262,7 @@ func TestOffsets(t *testing.T) {
 	if sent, committed := o.Estimate(7, 0); sent != 70 || committed != 0 || o.Size() != 1000 {
 		t.Errorf("after a reset: %d, %d of %d", sent, committed, o.Size())
 	}
-	o.resume(offsetMark{100, 900})
+	o.Resume(100, 900)
 	o.restart(offsetMark{})
 	o.add(offsetMark{50, 600})
 	for offset, want := range map[int64]int64{25: 300, 50: 600, 75: 750, 100: 900, 101: 900} { // up to 100 by an earlier process

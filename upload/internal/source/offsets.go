@@ -23,7 +23,7 @@ type offsetMark struct{ made, read int64 }
 
 // reset replaces all marks by m, and forgets what an earlier process had reached.
 func (o *Offsets) reset(m offsetMark) {
-	o.resume(offsetMark{})
+	o.Resume(0, 0)
 	o.restart(m)
 }
 
@@ -34,11 +34,11 @@ func (o *Offsets) restart(m offsetMark) {
 	o.marks = append(o.marks[:0], m)
 }
 
-// resume sets what an earlier process had reached.
-func (o *Offsets) resume(m offsetMark) {
+// Resume notes that an earlier process had made some compressed bytes of the first bytes of the file.
+func (o *Offsets) Resume(made, read int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.earlier = m
+	o.earlier = offsetMark{made, read}
 }
 
 // Size returns the size of the file.
@@ -50,9 +50,9 @@ func (o *Offsets) add(m offsetMark) {
 	o.marks = append(o.marks, m)
 }
 
-// forget removes the marks before a compressed offset. The bytes before it will not
+// Forget removes the marks before a compressed offset. The bytes before it will not
 // be sent again.
-func (o *Offsets) forget(offset int64) {
+func (o *Offsets) Forget(offset int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i := o.after(offset)
