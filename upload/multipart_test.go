@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,18 @@ func (w *world) wantNoUploads() {
 
 // multipartUploads returns the number of multipart uploads.
 func (w *world) multipartUploads() int { return len(w.uploadIDs()) }
+
+// pruneRemoved removes what the service refused to abort before. Nothing is left then.
+func (w *world) pruneRemoved(up *upload.Uploader) {
+	w.t.Helper()
+	for p, err := range up.Prune(w.t.Context(), nil) {
+		if err != nil || !p.Deleted || !strings.HasPrefix(p.ID, "removed-") {
+			w.t.Errorf("%+v, %v", p, err)
+		}
+	}
+	w.wantSaved(0)
+	w.wantNoUploads()
+}
 
 // uploadIDs returns the IDs of the multipart uploads.
 func (w *world) uploadIDs() (ids []string) {

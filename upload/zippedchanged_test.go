@@ -13,6 +13,22 @@ import (
 	"gcsup/upload"
 )
 
+// editBefore edits byte 100 of a file, and changes its time, before the first request that is the one.
+func (w *world) editBefore(path string, is func(*http.Request) bool) {
+	var once sync.Once
+	plain := w.http.Transport
+	w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		if is(req) {
+			once.Do(func() {
+				if err := errors.Join(editQuietly(path, 100), os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))); err != nil {
+					w.t.Error(err)
+				}
+			})
+		}
+		return plain.RoundTrip(req)
+	})}
+}
+
 // TestGzipChangesWhileResumed changes a file after a resume has recognized it, and before it is compressed again. The
 // error is not that of another compressor, and what the service has stays.
 func TestGzipChangesWhileResumed(t *testing.T) {
@@ -32,16 +48,7 @@ func TestGzipChangesWhileResumed(t *testing.T) {
 				path := w.file(test.content)
 				test.interrupt(w, path)
 				stored := w.storedParts()
-				var once sync.Once
-				plain := w.http.Transport
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					once.Do(func() {
-						if err := errors.Join(editQuietly(path, 100), os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))); err != nil {
-							t.Error(err)
-						}
-					})
-					return plain.RoundTrip(req)
-				})}
+				w.editBefore(path, func(*http.Request) bool { return true })
 				res, err := w.uploader(test.with).File(w.t.Context(), path, zipped)
 				if !errors.Is(err, session.ErrSourceChanged) || !res.Resumable || w.saw(upload.Discarded) != 0 {
 					t.Errorf("%+v, %v, %d discarded\n%s", res, err, w.saw(upload.Discarded), w.trace())
@@ -62,18 +69,8 @@ func TestZippedInPartsChangesLast(t *testing.T) {
 	skipShort(t)
 	inBubbleWithMD5(t, slowly, func(w *world) {
 		content := data(zippedLarge)
-		path, plain := w.file(content), w.http.Transport
-		var once sync.Once
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			if req.URL.Query().Get("partNumber") == "5" {
-				once.Do(func() {
-					if err := errors.Join(editQuietly(path, 100), os.Chtimes(path, time.Time{}, time.Unix(1e9, 0))); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			return plain.RoundTrip(req)
-		})}
+		path := w.file(content)
+		w.editBefore(path, func(req *http.Request) bool { return req.URL.Query().Get("partNumber") == "5" })
 		for range 2 {
 			res, err := w.uploader(streamParts).File(w.t.Context(), path, zipped)
 			if !errors.Is(err, session.ErrSourceChanged) || res.Object != nil || !res.Resumable {

@@ -496,12 +496,12 @@ func TestZippedInPartsResume(t *testing.T) {
 	skipShort(t)
 	content := data(zippedLarge)
 	for _, test := range []struct {
-		name   string
-		change func(w *world, path string, content []byte) []byte // returns the content that the object must have
-		level  int
-		with   func(*upload.Options)
-		err    error
-		afresh string // the cause of the event
+		name      string
+		change    func(w *world, path string, content []byte) []byte // returns the content that the object must have
+		level     int
+		with      func(*upload.Options)
+		err       error
+		discarded string // the cause of the event, if the upload starts over
 	}{
 		{name: "the same file"},
 		{name: "touched", change: func(w *world, path string, content []byte) []byte {
@@ -510,7 +510,7 @@ func TestZippedInPartsResume(t *testing.T) {
 			}
 			return content
 		}},
-		{name: "another compressor", level: 1, afresh: "this version of the program compresses the first 6291456 bytes differently"},
+		{name: "another compressor", level: 1, discarded: "this version of the program compresses the first 6291456 bytes differently"},
 		{name: "edited quietly", change: func(w *world, path string, content []byte) []byte {
 			if err := editQuietly(path, mib); err != nil {
 				w.t.Fatal(err)
@@ -522,8 +522,8 @@ func TestZippedInPartsResume(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			return flipped(content, mib)
-		}, with: func(o *upload.Options) { o.RestartChanged = true }, afresh: "have changed"},
-		{name: "restarted", with: func(o *upload.Options) { o.Restart = true }, afresh: "discarded, as requested"},
+		}, with: func(o *upload.Options) { o.RestartChanged = true }, discarded: "have changed"},
+		{name: "restarted", with: func(o *upload.Options) { o.Restart = true }, discarded: "discarded, as requested"},
 		{name: "a lost upload", change: func(w *world, path string, content []byte) []byte {
 			w.abortAll()
 			return content
@@ -571,10 +571,10 @@ func TestZippedInPartsResume(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
-				if again := test.afresh != ""; len(causes) != 0 != again || again && !strings.Contains(causes[0], test.afresh) || res.Resumed == again || res.Parts == nil {
+				if again := test.discarded != ""; len(causes) != 0 != again || again && !strings.Contains(causes[0], test.discarded) || res.Resumed == again || res.Parts == nil {
 					t.Errorf("%+v, discarded %q\n%s", res, causes, w.trace())
 				}
-				if test.afresh == "" && test.name != "a lost upload" && (res.BytesSent+stored != res.Object.Size || res.BytesReread == 0 || res.ResumedFrom != stored) {
+				if test.discarded == "" && test.name != "a lost upload" && (res.BytesSent+stored != res.Object.Size || res.BytesReread == 0 || res.ResumedFrom != stored) {
 					t.Errorf("%d bytes were stored: %+v", stored, res)
 				}
 				w.wantZipped(want)
