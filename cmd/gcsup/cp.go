@@ -57,7 +57,7 @@ and a file whose object is identical is skipped.
 
 If an earlier upload of the same file to the same destination was interrupted,
 cp resumes it. If the file has changed, cp sends nothing and exits with 65, or starts
-over with --if-source-changed restart.`,
+over with --if-source-changed=restart.`,
 		Example: `  gcsup cp disk.img gs://my-bucket/disk.img
   gcsup cp *.parquet gs://my-bucket/2026/
   gcsup cp -r photos gs://my-bucket/backup/
