@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -98,6 +99,26 @@ func TestAutoPartsUndivided(t *testing.T) {
 					t.Errorf("%d warnings", n)
 				}
 			})
+		})
+	}
+}
+
+// TestAutoPartsDiscards checks that failed requests do not add to what is discarded of a session over a slow connection.
+func TestAutoPartsDiscards(t *testing.T) {
+	t.Parallel()
+	content := random(64 * mib)
+	for cuts, divided := range []bool{true, true, false} {
+		inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 60 * mib}, func(w *world) {
+			for i := range int64(cuts) {
+				w.addFaults(faults.Fault{
+					Match: faults.Match{Op: faults.OpPut, From: i * 6 * mib, To: i*6*mib + 1}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: 6 * mib},
+				})
+			}
+			res, err := w.uploader(auto).File(w.t.Context(), w.file(content), spec)
+			if err != nil || (res.Parts != nil) != divided {
+				t.Errorf("%d cuts: %+v, %v, %q", cuts, res.Parts, err, w.undivided())
+			}
+			w.wantObject("obj", content)
 		})
 	}
 }

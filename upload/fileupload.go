@@ -440,7 +440,8 @@ func (e *slowConnection) Error() string {
 }
 
 // measure returns the measurement of the rate of a single connection. If it is high enough, the reason is reported,
-// and otherwise the request ends with a slowConnection.
+// and otherwise the request ends with a slowConnection. It begins again after a failed request: if the session has too
+// many bytes by then, it stays.
 func (f *fileUpload) measure() engine.Measure {
 	limit, link := f.u.opts.RateLimit, f.u.link
 	held, measure := limit.held(), link.Measure()
@@ -451,6 +452,10 @@ func (f *fileUpload) measure() engine.Measure {
 		}
 		if need, why := link.Need(f.u.opts.Parallel.options().Connections); need != connections.Several {
 			f.reportUndivided("file", parts.Reasons{why})
+			return true, nil
+		}
+		if committed := f.requests.Pos.Committed.Load(); committed > 0 && committed+n > connections.Discardable {
+			f.reportUndivided("file", parts.Reasons{"its session has too many bytes to be discarded, after a failed request"})
 			return true, nil
 		}
 		return true, &slowConnection{rate}

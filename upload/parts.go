@@ -49,6 +49,7 @@ type Parts struct {
 	//   - the file has less than 150 MiB (no event reports this),
 	//   - its first 16 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
 	//     answers within 3 ms,
+	//   - a request failed before that was known, and the session has about 16 MiB meanwhile,
 	//   - the rate limit is at most 16 MiB/s, and uploads are not paused,
 	//   - several connections were no faster for a file in the last ten minutes,
 	//   - the caller has no permission to read the object at the destination, or

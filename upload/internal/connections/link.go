@@ -24,6 +24,10 @@ const (
 	fastRate    = 64 << 20
 	fastRateFar = 512 << 20
 
+	// Discardable is the most bytes of a session that are discarded because one connection is slow. It is what a
+	// measurement takes.
+	Discardable = 2 * firstBytes
+
 	// connectionMemory is the part of Link.Memory that allows one connection. The buffers of a
 	// connection take twice as much, and are not in Link.Memory. 256 connections over a link
 	// that has room for them took 440 MiB of resident memory with the default of 128 MiB.
