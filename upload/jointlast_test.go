@@ -30,6 +30,7 @@ type jointLast struct {
 func (j *joint) last() {
 	j.rnd = rand.New(rand.NewPCG(j.seed, 7)) // what happened before decides nothing here
 	l := &jointLast{joint: j}
+	time.Sleep(time.Minute) // what the ended processes have written shares the link until it has passed
 	j.link.setRate(j.rate() / 16)
 	first, least := q, 2*q
 	if j.rnd.IntN(2) == 0 {
