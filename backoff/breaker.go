@@ -14,7 +14,7 @@ var NoBreaker = &Breaker{Threshold: -1}
 // A Breaker is a circuit breaker: it limits the retries to a service that is down.
 // All operations on one endpoint share a Breaker.
 //
-// The breaker opens when several requests in a row fail, of more than one operation,
+// The breaker opens when several requests of more than one operation fail in a row,
 // with no success in between. While the breaker is open, one operation at a time makes
 // a probe, which is its next retry. The others wait. A wait for the breaker uses no
 // retry. After a failed probe, the operation that has waited longest makes the next

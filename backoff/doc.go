@@ -34,8 +34,8 @@
 //
 // Every backoff is shorter than one minute, see [Limit]. No Policy, number of failures or
 // Retry-After header makes it longer. [Policy.Validate] refuses a Policy with longer waits. A
-// request of a Transport waits for its [Rate] for less than Limit too, but the waits
-// that [Rate.Reserve] returns, and those for a [Breaker], may be longer.
+// [Transport] waits for a [Rate] for less than Limit, too. The waits that [Rate.Reserve]
+// returns, and waits for a [Breaker], may be longer.
 //
 // Without progress, retrying always ends: with success, with a permanent error, when the context
 // is done, or when the budget is spent. Only progress restores the budget.

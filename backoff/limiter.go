@@ -63,12 +63,12 @@ const (
 // and Eilebrecht, "Optimizing Concurrency Levels in the .NET ThreadPool", 2008). The limit is changed, and the
 // change is kept if throughput follows. Throughput is measured over a window. When as many requests have ended as
 // the limit permits, the window ends with the next pause between two replies. At first the limit doubles, as in the
-// slow start of TCP (https://www.rfc-editor.org/rfc/rfc5681), as long as throughput grows by a quarter, as in the
-// startup of BBR (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes by a factor of
-// 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit stays for 2 to 16
-// windows, or until throughput changes by half. A window of several seconds counts as that many windows. After a
-// change that did not help, a window needs three times as many requests, and at least a second. The first window, in
-// which connections are made, does not count.
+// slow start of TCP (https://www.rfc-editor.org/rfc/rfc5681), as long as each doubling raises throughput by a
+// quarter, as in the startup of BBR (https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/). Later the limit changes
+// by a factor of 1.5, and throughput must follow by at least a tenth of the change; if it does not, the limit stays
+// for 2 to 16 windows, or until throughput changes by half. A window of n seconds counts as n windows. After a change
+// that did not help, a window needs three times as many requests, and at least a second. The first window, in which
+// connections are made, does not count.
 //
 // If a share f of the requests of a window is refused, the limit is multiplied by 1 - f/2, as in
 // DCTCP (https://www.rfc-editor.org/rfc/rfc8257). A total outage halves the limit with each

@@ -44,12 +44,12 @@ const (
 // every 20 minutes, as the request-rate guidelines ask for
 // (https://cloud.google.com/storage/docs/request-rate). A later 429 multiplies the rate by the share of
 // the requests that were accepted since the last one, between 0.5 and 0.9, at most once a second.
-// Within a minute, the rate then grows back to its value before the 429. If several 429s follow each
-// other, the rate grows back to a lower target within 5 minutes. Each 429 halves the target, or
-// multiplies it by 0.9 if all requests were refused, which means an outage. The target is at least 100.
+// Within a minute, the rate then grows back to a target, its value before the 429. If several 429s follow
+// each other, each halves the target, or multiplies it by 0.9 if all requests were refused, which means an
+// outage. The rate then grows back to the target within 5 minutes. The target is at least 100.
 // The rate itself is at least 10, because the [Breaker] limits requests in an outage. When the rate has
 // grown back to a target below 1,000, it doubles within 5 minutes up to 1,000 per second, because the
-// guidelines ask for no ramp there. Only accepted requests let the rate grow: it does not grow in a
+// guidelines ask for no ramp below 1,000. Only accepted requests let the rate grow: it does not grow in a
 // program that makes fewer requests, or none.
 //
 // Several machines that write to one bucket each take a share, see [Rate.Share]. [Rate.Limit] sets a

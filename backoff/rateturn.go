@@ -16,8 +16,8 @@ const rateWait = Limit / 2
 //
 // Requests wait in a queue, in the order of the calls, and only the first one has reserved its time. A
 // request that leaves the queue therefore delays no other, and the others follow a change of the rate.
-// Retries go before other requests, because they have waited already, and because a [Breaker] waits for their
-// outcome.
+// If retry is true, the request goes before those for which it is false, because a retry has waited already,
+// and because a [Breaker] waits for its outcome.
 func (r *Rate) Wait(ctx context.Context, retry bool) (time.Duration, error) {
 	q := r.turns()
 	if q == nil {

@@ -57,8 +57,8 @@ type block struct {
 //
 // Each byte is written to sum, if sum is not nil, before Read returns it. If
 // sum is at an offset before r.From, as after [PrefixCRC.Rewind], the bytes from
-// that offset to r.From are read and hashed, but not sent. It is an error if
-// sum is past r.From. The caller must not use sum until Close has returned.
+// that offset to r.From are read and hashed, but not sent. If sum is past
+// r.From, Read returns an error. The caller must not use sum until Close has returned.
 // Until then sum may be ahead of the bytes that were sent.
 //
 // sum compares the bytes of a second pass at each multiple of [Granularity]. If they

@@ -91,8 +91,8 @@ type Options struct {
 	// if it is negative. It affects the Date header of every reply and the times of
 	// buckets and objects.
 	ClockSkew time.Duration
-	// KeepRequests is the minimum that is kept for [Server.Requests]. 0 means 10000, and -1
-	// none.
+	// KeepRequests is the minimum number of requests that are kept for [Server.Requests].
+	// 0 means 10000, and -1 none.
 	KeepRequests int
 	// OnRequest, if set, is called after every request, from many goroutines. It
 	// must not block.

@@ -34,12 +34,14 @@ import (
 //	no reply, on a reused connection         query at once, the first time
 //	401                                      refresh the credentials, query; again: fail
 //	400, 404, 410, others in mid-upload      wait, query, and if the query confirms it:
-//	  404, 410                               check the destination if the object may exist;
-//	                                         a new session from byte 0, three times at most
+//	  404, 410                               if the object may exist, check the destination.
+//	                                         Unless this upload made it: a new session from
+//	                                         byte 0, three times at most
 //	  410 with another 4xx in its body       like that status
 //	  400, 405, 409, 411, 413, 416           fail. If the session is still open, and a resume
 //	                                         fails at the same offset: a new session
-//	412, or 304 for a NotMatch precondition  check the destination if the object may exist; fail
+//	412, or 304 for a NotMatch precondition  if the object may exist, check the destination.
+//	                                         Unless this upload made it: fail
 //	400 or 412 whose message names a hash,   the bytes were damaged: a new session, as after 404
 //	or a confirmed 410 with it in its body
 //	308, a checksum not of the source        the same

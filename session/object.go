@@ -13,8 +13,8 @@ import (
 )
 
 // Object is the metadata of a finalized object: all that the service returned. A
-// field that the reply does not have is zero. The reply to an upload has all fields.
-// It has the ACL and the owner only if the bucket has no uniform bucket-level access.
+// field that the reply does not have is zero. The reply to an upload has all fields,
+// but the ACL and the owner only if the bucket has no uniform bucket-level access.
 // After a lost reply, the metadata is read with a GET. It has no ACL and no owner,
 // because they would need another permission.
 //

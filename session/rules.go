@@ -60,8 +60,8 @@ func (r *Reply) strange(begun bool) bool {
 }
 
 // FromProxy reports whether a refusal comes from a proxy, a load balancer or another server,
-// and not from the service. It is false for a 401: either may send it, and both get new
-// credentials.
+// and not from the service. It is false for a 401: whichever server sent it, the
+// credentials are refreshed.
 func (r *Reply) FromProxy() bool {
 	return r.Status == 407 || ineffective(r.Status) && r.Status != 401 && r.Status != 429 && !r.FromService
 }

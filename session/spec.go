@@ -40,8 +40,8 @@ type Spec struct {
 	EncryptionKey      EncryptionKey     `json:"encryption_key,omitzero"`  // a saved upload has only its SHA-256
 	UserProject        string            `json:"user_project,omitempty"`   // project that is billed, for requester-pays buckets
 
-	// MD5 and CRC32C are the checksums of the bytes that the caller expects. If those of
-	// the source differ, the error is [ErrChecksum], and no object is created. The driver
+	// MD5 and CRC32C are the checksums that the object must have; with Gzip, those of the
+	// compressed bytes. If the bytes differ, the error is [ErrChecksum], and no object is created. The driver
 	// compares CRC32C before the last request, and the service compares both. nil means
 	// that no checksum is expected. https://cloud.google.com/storage/docs/data-validation
 	MD5    []byte  `json:"md5,omitempty"`

@@ -1,7 +1,7 @@
 // Package upload uploads a local source to a Cloud Storage object. After an
 // interruption, only bytes that the service had not committed are sent. Exceptions: a
-// file of at most 8 MiB starts over. If its call fails or the process ends, so does an
-// upload without [Options.Store], and one that no other call can resume (see the table).
+// file of at most 8 MiB starts over. If the call fails or the process ends, an upload starts
+// over if there is no [Options.Store], or if no other call can resume it (see the table).
 // The object is byte-identical to the source, or does not appear. With Gzip of [Spec], the
 // object has the compressed bytes. Guarantees lists all other exceptions.
 //

@@ -82,7 +82,7 @@ func (k EventKind) Terminal() bool { return k == Done || k == Interrupted || k =
 type Event struct {
 	Kind      EventKind
 	Time      time.Time // when it happened
-	Upload    int64     // number of the upload, unique in this process; 0 for a listing of the prefix Spec.Object
+	Upload    int64     // number of the upload, unique in this process; 0: a listing of the prefix Spec.Object
 	ID        string
 	Path      string // of the source; "" for a stream
 	Spec      Spec

@@ -70,7 +70,7 @@ func (l *RateLimit) held() time.Duration { return l.shared().Held() }
 
 // RequestRates throttles the requests that change objects, for each bucket separately, see
 // [backoff.Rate]. Before the first 429 of a bucket nothing is throttled, unless
-// [RequestRates.Limit] is called. It throttles the requests that the service counts: the start of a
+// Limit or Set is called. RequestRates throttles the requests that the service counts: the start of a
 // session or of a multipart upload, a small object, a deletion and a composition.
 //
 // Requests wait in the order in which they are ready, as long as their contexts permit. The first 429 of a

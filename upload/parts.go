@@ -19,17 +19,17 @@ import (
 // possible, or temporary objects cost more than their requests, see [ByEither], Auto uses one connection. Without
 // Auto, there is then one multipart upload to the object. A stream that is too long for it fails with
 // [session.ErrInvalid]; a [Warning] at the beginning has the maximum. If the first window takes more than 10 s, or
-// with Auto more than 1 s for 16 MiB, the stream is sent over one connection. With Auto, so is a stream that ends
-// within its first four windows, if the rest of them takes at most 250 ms, because the requests of parts would take
-// longer. For a stream, Auto begins with one connection and does not measure its rate. With [Options].ChunkSize, it
-// sends streams over one connection.
+// with Auto more than 1 s for 16 MiB, the stream is sent over one connection. With Auto, a stream that ends within
+// its first four windows is, too, if the windows after the first take at most 250 ms, because the requests of parts
+// would take longer. For a stream, Auto begins with one connection and does not measure its rate. With
+// [Options].ChunkSize, it sends streams over one connection.
 //
-// A file that is compressed, see [Spec].Gzip, is sent in parts if it is large enough for parts before compression, its
-// compressed bytes are long and fast enough as those of a stream, and the upload is saved. It is one multipart upload to
-// the object, so that it has one connection with [ByCompose], with an option that [ByMultipart] does not support, or if it
-// may have more bytes than the parts hold. A resume compresses the file again, and compares the parts that the service
-// has. It needs memory for at least one part, of the size with which the upload began, whatever [Options].Memory is. An
-// upload whose parts cannot be saved ends, and can be resumed.
+// A file that is compressed, see [Spec].Gzip, is sent in parts if it is large enough for parts before compression,
+// the upload is saved, and its compressed bytes meet the conditions for a stream. It is one multipart upload to the
+// object. It is therefore sent over one connection with [ByCompose], with an option that [ByMultipart] does not
+// support, or if it may have more bytes than such an upload can have. A resume compresses the file again, and
+// compares the parts that the service has. It needs memory for at least one part, of the size with which the upload
+// began, whatever [Options].Memory is. An upload whose parts cannot be saved ends, and can be resumed.
 type Parts struct {
 	// Connections is the maximum number of connections that send a file, 2 to 256. Their number grows
 	// as parts are committed. Each file of a batch has its own. With Auto, the maximum is for all
@@ -49,7 +49,7 @@ type Parts struct {
 	//   - the file has less than 150 MiB (no event reports this),
 	//   - its first 16 MiB are sent at 512 MiB/s or more, or at 64 MiB/s or more if the service
 	//     answers within 3 ms,
-	//   - a request failed before that was known, and the session has about 16 MiB meanwhile,
+	//   - a request failed while this rate was measured, and the session has more than about 16 MiB by then,
 	//   - the rate limit is at most 16 MiB/s, and uploads are not paused,
 	//   - several connections were no faster for a file in the last ten minutes,
 	//   - the caller has no permission to read the object at the destination, or

@@ -20,8 +20,8 @@ type Result struct {
 	Path string // of the source; "" for a stream
 	Spec Spec
 
-	// Object is what the service described: generation, size, CRC32C, and more without Options.BriefObject. Of [Uploader.Compare], it is
-	// the object at the destination.
+	// Object is what the service described: generation, size, CRC32C, and more without Options.BriefObject. For
+	// [Uploader.Compare], it is the object at the destination.
 	Object *session.Object
 
 	// Unverified is why the CRC32C of Object was not compared with that of the source, although the object was made: the

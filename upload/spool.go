@@ -41,11 +41,11 @@ const defaultSpoolLimit = 1 << 30
 // the files are damaged, the error wraps ErrIncomplete, too.
 //
 // With [Parts], a stream that is longer than its first window is sent in the parts of one multipart upload to the
-// object, unless it has a precondition. Parts are read from the disk, and all that are sent at a time are in the
-// spool, so that fewer connections send large parts. In a spool of 1 GiB or more, they hold 5 TiB. In a smaller one,
-// Auto uses one connection, and otherwise a [Warning] has the maximum. If a process dies before the input has ended,
-// the parts are left at the service until the next stream in parts of a Store without leases, Prune or Cancel removes
-// them: unlike a session, they never expire.
+// object, unless it has a precondition. Parts are read from the disk. The spool must have all parts that are being
+// sent: the larger they are, the fewer connections send them. With a limit of 1 GiB or more, the object can have 5
+// TiB. With a smaller one, Auto uses one connection, and otherwise a [Warning] has the maximum. If a process dies
+// before the input has ended, the parts are left at the service until the next stream in parts of a Store without
+// leases, Prune or Cancel removes them: unlike a session, they never expire.
 //
 // A stream in a spool is read from the beginning of the call, even if a precondition does not hold.
 type Spool struct {

@@ -37,12 +37,12 @@ func (u *Uploader) File(ctx context.Context, path string, spec Spec) (*Result, e
 //
 // Without a spool, Reader reads nothing before the preconditions are checked. Then it reads 256 KiB and one
 // byte, to determine whether the stream needs a session. With Gzip in spec, it reads as many bytes as
-// compress to this size. It reads nothing more before the session is open. If the stream may be sent in
-// parts, it first reads one window ([Options].Window) and one byte, for at most 10 s. After Reader has
-// returned, it reads nothing, so that a caller that can seek may try again. If an upload fails, or its ctx
-// ends, Reader therefore waits for the current Read. If r has a method SetReadDeadline that works (a
-// [net.Conn], or one end of an [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise
-// the caller must make the Read return, usually by closing r.
+// compress to this size. It reads nothing more before the session is open, with one exception: if the stream may be
+// sent in parts, it first reads one window ([Options].Window) and one byte, for at most 10 s. After Reader has
+// returned, it reads nothing, so that a caller that can seek may try again. If an upload fails, or its ctx ends,
+// Reader therefore waits for the current Read. If r has a method SetReadDeadline that works (a [net.Conn], or one end
+// of an [os.Pipe]), Reader ends the Read with it and clears the deadline. Otherwise the caller must make the Read
+// return, usually by closing r.
 func (u *Uploader) Reader(ctx context.Context, r io.Reader, spec Spec) (*Result, error) {
 	c := newCall(ctx, u, spec, u.newBudget())
 	return c.finish(ctx, uploadReader(ctx, c, r))

@@ -47,7 +47,7 @@ func addConfig(cmd *cobra.Command) {
 		configurable = configurable || !refused
 	})
 	if configurable && !cmdline.IsGroup(cmd) {
-		cmd.Flags().String(configFlag, "", "read the defaults of flags from `FILE`; if empty, from none (default: gcsup/config.yaml in $XDG_CONFIG_HOME or ~/.config)")
+		cmd.Flags().String(configFlag, "", "read the defaults of flags from `FILE`; --config= reads none (default: gcsup/config.yaml in $XDG_CONFIG_HOME or ~/.config)")
 	}
 }
 

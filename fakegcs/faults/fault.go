@@ -116,7 +116,7 @@ const (
 	// processed, but never more than the upload's total. [Bytes]
 	EffectForeignWrite Effect = "foreign-write"
 	// The session loses its last Bytes bytes before the request is processed. This is not
-	// possible in discard mode. [Bytes]
+	// possible if the server discards the bytes of objects. [Bytes]
 	EffectRewind Effect = "rewind"
 	// Report wrong checksums in this reply: crc32c, md5, the running hash.
 	EffectWrongHash Effect = "wrong-hash"

@@ -15,9 +15,8 @@ import (
 // The lock of a Store on one machine ends with its process. A Lease with such a lock never
 // expires. A Store that several machines share cannot know whether a process on another machine
 // still runs. Its leases expire unless they are renewed. The Lease renews itself in the
-// background until Release, or until the context of Acquire is done. A call that was given up may never return, because
-// it reads a file whose server has died; it must not keep other processes from the upload. A lease can be lost in two
-// steps:
+// background until Release, or until the context of Acquire is done. A canceled call that hangs, for example in a read
+// from a dead file server, therefore does not keep other processes from the upload. A lease can be lost in two steps:
 //   - It expires, for example because the store cannot be reached. Begin and Save
 //     renew it, and the upload continues.
 //   - Another process acquires it after it has expired. This is final: Context ends,

@@ -17,8 +17,8 @@ import (
 // parts are those of one multipart upload.
 type Parts struct {
 	// Size is the number of bytes of each part except the last: a multiple of
-	// chunk.Granularity. For a stream in a spool and a compressed file it is that of the first part, or less, and each
-	// Part has its own.
+	// chunk.Granularity. The parts of a stream in a spool, and of a compressed file, each have a Part.Size. Size is
+	// then the size of the first part, or less.
 	Size int64 `json:"size"`
 
 	// Prefix is the prefix of the names of the temporary objects. It contains the ID of
@@ -44,8 +44,8 @@ type Parts struct {
 
 	// Over is set if the object was made, or the upload was abandoned. Only the temporary objects, or
 	// the multipart upload, must still be deleted. It is also set while a stream is sent in parts,
-	// because no other process has its bytes. Size is then 0. If there is a Prefix, List has the
-	// temporary objects that were made, and Upload makes the next one.
+	// because no other process can finish it. Size is then 0. If there is a Prefix, List has the
+	// temporary objects that were made, and the multipart upload in Upload makes the next one.
 	Over bool `json:"over,omitempty"`
 
 	List []Part `json:"-"` // in the order of the file

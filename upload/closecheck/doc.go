@@ -32,7 +32,6 @@
 //
 // # What is not found
 //
-// A panic, a Writer in a field of a struct, a goroutine that writes, and an error that only a
-// variable of another type records. If a deferred function has a condition that the check cannot decide, it
-// reports nothing.
+// A panic, a Writer in a field of a struct, a goroutine that writes, and an error that is recorded only in a variable
+// whose type is not error. If a deferred function has a condition that the check cannot decide, it reports nothing.
 package closecheck

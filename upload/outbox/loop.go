@@ -57,7 +57,7 @@ type UnreadableError struct {
 	Err error // of the last request
 }
 
-// Error says what is missing.
+// Error returns the reason.
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("no file can be removed, because the metadata of its object cannot be read: %v", e.Err)
 }

@@ -23,9 +23,9 @@ type Then struct {
 // Remove removes each file. It is the zero Then.
 var Remove Then
 
-// Keep leaves each file where it is. The outbox records the uploaded files durably, and uploads a
-// file again when it has changed. The record of the last second before a power loss may be lost:
-// these files are compared with their objects.
+// Keep leaves each file where it is. The outbox records the uploaded files, and uploads a file
+// again when it has changed. The records of the last second before a power loss may be lost:
+// these files are then compared with their objects.
 var Keep = Then{keep: true}
 
 // MoveTo moves each file to dir, which must be on the same file system. The file a/b becomes

@@ -32,8 +32,8 @@
 // wait for a holder that has ended: it acquires the lease at once.
 //
 // # Guarantees
-//   - Once another process has acquired the lease, the holder begins no request. A
-//     request that is under way when the holder is suspended cannot be stopped. Its
+//   - Once another process has acquired the lease, the former holder begins no request.
+//     A request that is under way when the holder is suspended cannot be stopped. Its
 //     bytes are those of the source, and the service orders the requests of a session.
 //   - A crash between any two requests loses nothing: the object has the upload as
 //     it was last saved.
@@ -48,11 +48,11 @@
 // lease takes one write, and releasing it another. Acquiring a lease that another process
 // left takes two writes. While the upload runs, there is one save per TTL/2, or one
 // renewal per 5/8 TTL if nothing must be saved. With the default TTL there is at most one
-// write per minute, which costs 0.0003 USD per hour for each upload. There are more for
-// uploads in parts, and for a compressed file: it is saved before each request of its session,
-// or before each part that an earlier save did not include. These wait for the save, so that
-// the service's rate of writes bounds that of the upload. docs/how-to/shared-state.md has the
-// details.
+// write per minute, which costs 0.0003 USD per hour for each upload. Uploads in
+// parts and compressed files need more writes. A compressed file is saved before each request
+// of its session, or before each part that an earlier save did not include. The request or
+// part waits for the save, so that about one can begin per second.
+// docs/how-to/shared-state.md has the details.
 //
 // # Secrets
 //
