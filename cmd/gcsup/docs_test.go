@@ -235,7 +235,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"upload/internal/engine/requestsizer.go", "targetTime", "takes about %s"},
 		{"upload/internal/netconn/step.go", "leastStep", "writes %s to"},
 		{"upload/internal/netconn/step.go", "mostStep", "to %s at a time"},
-		{"upload/options.go", "defaultStallRate", "than at %s/s"},
+		{"upload/options.go", "defaultStallRate", "a rate of %s/s"},
 		{"upload/options.go", "defaultStallTimeout", "| %s behind"},
 		{"upload/internal/engine/exchange.go", "joinTimeout", "%s for a request that makes an object"},
 		{"internal/grace/grace.go", "Signal", "another one within %s"},
