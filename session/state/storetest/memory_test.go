@@ -21,7 +21,7 @@ type memory struct {
 	ttl  time.Duration // of leases; 0 means locks
 
 	mu    sync.Mutex
-	rows  map[string]row
+	rows  map[string]*row
 	fence int64
 	pids  int
 
@@ -41,7 +41,15 @@ type row struct {
 }
 
 func newMemory(flaw string, ttl time.Duration) *memory {
-	return &memory{flaw: flaw, ttl: ttl, rows: make(map[string]row)}
+	return &memory{flaw: flaw, ttl: ttl, rows: make(map[string]*row)}
+}
+
+// row returns the entry of an upload. The caller holds m.mu.
+func (m *memory) row(id string) *row {
+	if m.rows[id] == nil {
+		m.rows[id] = new(row)
+	}
+	return m.rows[id]
 }
 
 // place returns m as a Place for the suite.
@@ -63,7 +71,7 @@ func (m *memory) place() storetest.Place {
 func (m *memory) put(id string, data []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rows[id] = row{data: data}
+	*m.row(id) = row{data: data}
 	return nil
 }
 
@@ -105,7 +113,6 @@ func (s *store) kill() {
 			delete(s.rows, id)
 		case s.ttl == 0 && s.flaw != "a lock survives its process":
 			r.holder, r.pid = nil, 0
-			s.rows[id] = r
 		}
 	}
 }
@@ -163,13 +170,12 @@ func (s *store) Load(ctx context.Context, id string) (*state.Upload, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	r := s.rows[id]
+	r := s.row(id)
 	switch {
 	case r.holder != nil && s.flaw == "load needs the lock" && r.pid != s.pid:
 		return nil, state.ErrInUse
 	case r.holder == nil && s.flaw == "load locks" && r.data != nil:
 		r.holder, r.pid = s, s.pid
-		s.rows[id] = r
 	case r.kept != nil:
 		return r.kept, nil
 	case r.data == nil && s.flaw == "nil of nothing":
@@ -185,7 +191,7 @@ func (s *store) Load(ctx context.Context, id string) (*state.Upload, error) {
 }
 
 // decode returns the saved upload of a row.
-func (s *store) decode(id string, r row) (*state.Upload, error) {
+func (s *store) decode(id string, r *row) (*state.Upload, error) {
 	if r.data == nil {
 		return nil, fmt.Errorf("%w: %s", state.ErrNotFound, id)
 	}
@@ -252,7 +258,7 @@ func (s *store) Save(ctx context.Context, t *state.Upload) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	old := s.rows[t.ID].data
+	old := s.row(t.ID).data
 	switch {
 	case s.flaw == "save does not replace" && old != nil:
 		return nil
@@ -270,12 +276,10 @@ func (s *store) Save(ctx context.Context, t *state.Upload) error {
 		t.Restarts++
 	case s.flaw == "save keeps the pointer":
 		s.set(t.ID, data)
-		r := s.rows[t.ID]
-		r.kept = t
-		s.rows[t.ID] = r
+		s.row(t.ID).kept = t
 		return nil
 	case s.flaw == "save unlocks":
-		s.rows[t.ID] = row{data: data}
+		*s.row(t.ID) = row{data: data}
 		return nil
 	case s.flaw == "save returns before it is durable":
 		go s.later(t.ID, data)
@@ -306,9 +310,8 @@ func (s *store) later(id string, data []byte) {
 
 // set sets the data of an upload. The caller holds s.mu.
 func (s *store) set(id string, data []byte) {
-	r := s.rows[id]
+	r := s.row(id)
 	r.data, r.kept = data, nil
-	s.rows[id] = r
 }
 
 func (s *store) List(ctx context.Context) ([]string, error) {
@@ -321,7 +324,7 @@ func (s *store) List(ctx context.Context) ([]string, error) {
 	defer s.mu.Unlock()
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
-		if s.rows[id].data != nil || s.flaw == "locks are listed" && s.rows[id].holder != nil {
+		if s.row(id).data != nil || s.flaw == "locks are listed" && s.row(id).holder != nil {
 			ids = append(ids, id)
 		}
 	}
@@ -340,7 +343,7 @@ func (s *store) Delete(ctx context.Context, id string) error {
 	}
 	defer s.mu.Unlock()
 	switch {
-	case s.flaw == "delete of nothing fails" && s.rows[id].data == nil:
+	case s.flaw == "delete of nothing fails" && s.row(id).data == nil:
 		return state.ErrNotFound
 	case s.flaw == "delete does nothing":
 		return nil
@@ -350,9 +353,9 @@ func (s *store) Delete(ctx context.Context, id string) error {
 		delete(s.rows, id)
 	case s.flaw == "a deletion breaks a save":
 		defer s.yield()
-	case s.flaw == "a save breaks a deletion" && s.rows[id].data == nil:
+	case s.flaw == "a save breaks a deletion" && s.row(id).data == nil:
 		s.yield()
-		if s.rows[id].data != nil {
+		if s.row(id).data != nil {
 			return errors.New("directory not empty")
 		}
 	}
@@ -372,11 +375,11 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	for s.rows[id].holder != nil {
+	for s.row(id).holder != nil {
 		switch {
 		case s.flaw == "locks do nothing":
 			return func() {}, nil
-		case s.flaw == "a process can lock twice" && s.rows[id].pid == s.pid:
+		case s.flaw == "a process can lock twice" && s.row(id).pid == s.pid:
 			return func() {}, nil
 		case s.flaw == "another error of a lock":
 			return nil, errors.New("locked")
@@ -392,7 +395,7 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 			}
 			return nil, ctx.Err()
 		}
-		held := s.heldBy(s.rows[id])
+		held := s.heldBy(s.row(id))
 		switch s.flaw {
 		case "no HeldError of a lock":
 			return nil, state.ErrInUse
@@ -411,10 +414,9 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		r := s.rows[id]
+		r := s.row(id)
 		if r.holder == lock || s.flaw == "unlock unlocks any lock" {
 			r.holder, r.pid = nil, 0
-			s.rows[id] = r
 		}
 		if s.flaw == "unlock deletes" {
 			delete(s.rows, id)
@@ -424,16 +426,15 @@ func (s *store) Lock(ctx context.Context, id string) (unlock func(), err error) 
 
 // grip records the holder of an upload.
 func (s *store) grip(id string, holder any) {
-	r := s.rows[id]
+	r := s.row(id)
 	if r.holder != holder {
 		r.since = time.Now()
 	}
 	r.holder, r.pid = holder, s.pid
-	s.rows[id] = r
 }
 
 // heldBy returns the error for a row with a holder.
-func (s *store) heldBy(r row) *state.HeldError {
+func (s *store) heldBy(r *row) *state.HeldError {
 	return &state.HeldError{Host: "memory", PID: r.pid, Since: r.since}
 }
 
@@ -442,7 +443,7 @@ func (s *store) Locked(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	defer s.mu.Unlock()
-	r := s.rows[id]
+	r := s.row(id)
 	switch s.flaw {
 	case "never locked":
 		return false, nil
@@ -451,8 +452,7 @@ func (s *store) Locked(ctx context.Context, id string) (bool, error) {
 	case "the check locks":
 		s.grip(id, s)
 		s.yield()
-		r := s.rows[id]
-		if r.holder == s {
+		if r = s.row(id); r.holder == s {
 			s.grip(id, nil)
 		}
 		return r.holder != s, nil
@@ -477,7 +477,7 @@ func (s *leaser) acquire(ctx context.Context, id string, held context.Context) (
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	r := s.rows[id]
+	r := s.row(id)
 	clock := time.Now() // of the place
 	if s.flaw == "the challenger's clock decides" {
 		clock = clock.Add(s.ahead)
@@ -550,7 +550,7 @@ func (s *leaser) Lock(ctx context.Context, id string) (unlock func(), err error)
 func (s *leaser) own(id string) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l, ok := s.rows[id].holder.(*lease); ok && l.s.store == s.store {
+	if l, ok := s.row(id).holder.(*lease); ok && l.s.store == s.store {
 		return l
 	}
 	return nil
@@ -595,13 +595,12 @@ type lease struct {
 
 // renewed records a renewal that was sent at a time. The caller holds s.mu.
 func (l *lease) renewed(sent time.Time) {
-	r := l.s.rows[l.id]
+	r := l.s.row(l.id)
 	l.s.fence++
 	r.renewal, r.expires = l.s.fence, time.Now().Add(l.s.ttl)
 	if l.s.flaw == "the holder's clock decides" {
 		r.expires = r.expires.Add(l.s.ahead)
 	}
-	l.s.rows[l.id] = r
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = sent.Add(l.s.ttl * 7 / 8)
@@ -618,7 +617,7 @@ func (l *lease) own(ctx context.Context, check bool) error {
 	if err := l.s.reach(ctx); err != nil {
 		return err
 	}
-	if l.s.rows[l.id].holder != l && check {
+	if l.s.row(l.id).holder != l && check {
 		l.s.mu.Unlock()
 		err := fmt.Errorf("%w: the lease was acquired", state.ErrInUse)
 		if l.s.flaw == "the loss has another cause" {
@@ -762,9 +761,7 @@ func (l *lease) Delete(ctx context.Context) error {
 	defer l.s.mu.Unlock()
 	l.s.set(l.id, nil)
 	if strings.HasPrefix(l.s.flaw, allowed) {
-		r := l.s.rows[l.id]
-		r.expires = time.Time{}
-		l.s.rows[l.id] = r
+		l.s.row(l.id).expires = time.Time{}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.until = time.Time{}
@@ -787,7 +784,7 @@ func (l *lease) Release(ctx context.Context, last *state.Upload) error {
 	if l.s.flaw == "release keeps the lease" {
 		return nil
 	}
-	r := l.s.rows[l.id]
+	r := l.s.row(l.id)
 	if last != nil && l.s.flaw != "release does not save" {
 		data, err := l.s.encode(last)
 		if err != nil {
@@ -796,6 +793,5 @@ func (l *lease) Release(ctx context.Context, last *state.Upload) error {
 		r.data = data
 	}
 	r.holder, r.pid = nil, 0
-	l.s.rows[l.id] = r
 	return nil
 }
