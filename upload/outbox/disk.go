@@ -144,7 +144,7 @@ func (d osDisk) sync(path string) error {
 		return err
 	}
 	defer release()
-	return syncDir(dir)
+	return nolink.SyncDir(dir)
 }
 
 func (d osDisk) setTime(path string, modTime time.Time) error {
