@@ -1,6 +1,7 @@
 package fakegcs
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ func faultCause(a *faults.Action) *apiError {
 		e.status = http.StatusServiceUnavailable
 	}
 	if e.reason == "" {
-		e.reason = usualReason(e.status)
+		e.reason = cmp.Or(usualReasons[e.status], "backendError")
 	}
 	if e.message == "" {
 		e.message = http.StatusText(e.status)
@@ -76,37 +77,21 @@ func faultCause(a *faults.Action) *apiError {
 	return e
 }
 
-// usualReason returns the reason that
-// https://cloud.google.com/storage/docs/json_api/v1/status-codes lists first
-// for a status.
-func usualReason(status int) string {
-	switch status {
-	case 400:
-		return "invalid"
-	case 401:
-		return "authError"
-	case 403:
-		return "forbidden"
-	case 404:
-		return "notFound"
-	case 405:
-		return "methodNotAllowed"
-	case 408:
-		return "uploadBrokenConnection"
-	case 409:
-		return "conflict"
-	case 411:
-		return "lengthRequired"
-	case 412:
-		return "conditionNotMet"
-	case 413:
-		return "uploadTooLarge"
-	case 416:
-		return "requestedRangeNotSatisfiable"
-	case 429:
-		return "rateLimitExceeded"
-	}
-	return "backendError"
+// usualReasons are the reasons that https://cloud.google.com/storage/docs/json_api/v1/status-codes
+// lists first for a status. All others are backendError.
+var usualReasons = map[int]string{
+	400: "invalid",
+	401: "authError",
+	403: "forbidden",
+	404: "notFound",
+	405: "methodNotAllowed",
+	408: "uploadBrokenConnection",
+	409: "conflict",
+	411: "lengthRequired",
+	412: "conditionNotMet",
+	413: "uploadTooLarge",
+	416: "requestedRangeNotSatisfiable",
+	429: "rateLimitExceeded",
 }
 
 // imitatesProxy reports whether the reply of a status fault imitates a proxy between the

@@ -24,7 +24,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // a session, whose body is read, hashed and sent by one goroutine.
 func barePut(ctx context.Context, hc *http.Client, endpoint, object string, body io.Reader, size int64) error {
 	sum := crc32.New(castagnoli)
-	resp, err := post(ctx, hc, endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+url.QueryEscape(object), "", io.TeeReader(body, sum), size)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/upload/storage/v1/b/bench/o?uploadType=media&name="+url.QueryEscape(object), io.TeeReader(body, sum))
+	if err != nil {
+		return err
+	}
+	req.ContentLength = size
+	resp, err := hc.Do(req)
 	if err != nil {
 		return err
 	}
@@ -59,7 +64,7 @@ const (
 func newInserter(endpoint string) (*inserter, error) {
 	target, err := url.Parse(endpoint + "/upload/storage/v1/b/bench/o")
 	return &inserter{
-		transport: newTransport(100),
+		transport: newTransport(),
 		target:    target,
 		header:    http.Header{"Content-Type": {"multipart/related; boundary=" + insertBoundary}},
 		buffers:   sync.Pool{New: func() any { return new([]byte) }},
@@ -96,16 +101,4 @@ func (i *inserter) insert(ctx context.Context, object string, size int64, read f
 	}
 	i.buffers.Put(buffer) // the server has all of it
 	return nil
-}
-
-func post(ctx context.Context, hc *http.Client, url, contentType string, body io.Reader, size int64) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
-	if err != nil {
-		return nil, err
-	}
-	req.ContentLength = size
-	if contentType != "" {
-		req.Header.Set("Content-Type", contentType)
-	}
-	return hc.Do(req)
 }

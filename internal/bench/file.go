@@ -155,19 +155,12 @@ func killAfter(d time.Duration) func(*benchrun.Suite, *benchrun.Run) error {
 			return err
 		}
 		defer first.Kill()
-		for {
+		err = first.Until("the first reply", func() (bool, error) {
 			report, err := r.Server.Report()
-			if err != nil {
-				return err
-			}
-			if report.Requests > 0 {
-				break
-			}
-			select {
-			case <-first.Ended:
-				return fmt.Errorf("ended before the first reply: %w", first.Failure())
-			case <-time.After(10 * time.Millisecond):
-			}
+			return report.Requests > 0, err
+		})
+		if err != nil {
+			return err
 		}
 		time.Sleep(d)
 		first.Kill()

@@ -119,7 +119,14 @@ func (k silence) upload(s *benchrun.Suite, r *benchrun.Run) (o silentUpload, err
 	defer func() { p.Kill() }() // it may be another process then
 	since := time.Now()         // when connections must be replaced
 	if !k.atStart {
-		if err := waitForData(l, silentSize/3, p); err != nil {
+		err := p.Until("a third of the file was sent", func() (bool, error) {
+			var sent int64
+			for _, bytes := range l.Sent() {
+				sent += bytes
+			}
+			return sent >= silentSize/3, nil
+		})
+		if err != nil {
 			return o, err
 		}
 		k.begin(l)
@@ -160,22 +167,4 @@ func (k silence) upload(s *benchrun.Suite, r *benchrun.Run) (o silentUpload, err
 	o.replaced = max(0, lastContinued(report.Log).Sub(since))
 	o.cost, err = costOf(report.Log)
 	return o, err
-}
-
-// waitForData waits until the client has sent n bytes.
-func waitForData(l *badlink.Net, n int64, p *benchrun.Client) error {
-	for {
-		var sent int64
-		for _, bytes := range l.Sent() {
-			sent += bytes
-		}
-		if sent >= n {
-			return nil
-		}
-		select {
-		case <-p.Ended:
-			return fmt.Errorf("gcsup ended after %d bytes: %w", sent, p.Failure())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

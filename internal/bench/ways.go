@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"cloud.google.com/go/storage"
 	"google.golang.org/api/option"
@@ -22,21 +23,17 @@ type uploadFunc func(ctx context.Context, object string, s source) error
 
 // ways are the ways of this program by name.
 var ways = map[string]way{
-	"bare PUT":       barePuts,
-	"cubic PUT":      cubicPuts,
-	"bare insert":    bareInserts,
-	"upload.File":    fromFile,
-	"upload.Reader":  fromReader,
-	"spooled Reader": fromSpool,
-	"Reader in parts": func(_ context.Context, endpoint string) (uploadFunc, error) {
-		return fromReaderInParts(endpoint, &upload.Parts{Connections: 8})
-	},
-	"auto Reader": func(_ context.Context, endpoint string) (uploadFunc, error) {
-		return fromReaderInParts(endpoint, &upload.Parts{Auto: true})
-	},
-	"upload.Bytes": fromBytes,
+	"bare PUT":        barePuts,
+	"cubic PUT":       cubicPuts,
+	"bare insert":     bareInserts,
+	"upload.File":     ours(upload.Options{}, true, fromFile),
+	"upload.Reader":   ours(upload.Options{}, false, fromReader),
+	"Reader in parts": ours(upload.Options{Parallel: &upload.Parts{Connections: 8}}, true, fromReader),
+	"auto Reader":     ours(upload.Options{Parallel: &upload.Parts{Auto: true}}, true, fromReader),
+	"spooled Reader":  ours(upload.Options{Spool: &upload.Spool{}}, true, fromReader),
+	"upload.Bytes":    ours(upload.Options{}, false, fromBytes),
 	"storage.Writer": func(ctx context.Context, _ string) (uploadFunc, error) {
-		return writer(ctx, option.WithHTTPClient(newHTTPClient(100)))
+		return writer(ctx, option.WithHTTPClient(newHTTPClient()))
 	},
 	"storage.Writer with its own transport": func(ctx context.Context, _ string) (uploadFunc, error) { return writer(ctx) },
 }
@@ -80,7 +77,7 @@ func (s source) send(do func(io.Reader) error) error {
 
 // barePuts measures the minimum cost of a stream or a file.
 func barePuts(_ context.Context, endpoint string) (uploadFunc, error) {
-	return putsOver(newHTTPClient(100), endpoint), nil
+	return putsOver(newHTTPClient(), endpoint), nil
 }
 
 // cubicPuts is barePuts with cubic, whatever the system's congestion control is.
@@ -114,86 +111,53 @@ func bareInserts(_ context.Context, endpoint string) (uploadFunc, error) {
 	}, err
 }
 
-func newHTTPClient(idle int) *http.Client { return &http.Client{Transport: newTransport(idle)} }
+func newHTTPClient() *http.Client { return &http.Client{Transport: newTransport()} }
 
-func newTransport(idle int) *http.Transport {
-	return &http.Transport{MaxIdleConnsPerHost: idle, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10}
+func newTransport() *http.Transport {
+	return &http.Transport{MaxIdleConnsPerHost: 100, DialContext: (&net.Dialer{}).DialContext, WriteBufferSize: 64 << 10}
 }
 
-func newUploader(o upload.Options) (*upload.Uploader, error) {
-	o.Window, o.Memory = embed.window, embed.memory
-	return upload.New(&http.Client{Transport: upload.NewTransport(nil)}, &o)
-}
-
-// newDir returns a new directory. XDG_STATE_HOME is that of the benchmark, which removes it.
-func newDir() (string, error) { return os.MkdirTemp(os.Getenv("XDG_STATE_HOME"), "way-") }
-
-// newStore returns a store in a new directory.
-func newStore() (*state.Dir, error) {
-	dir, err := newDir()
-	if err != nil {
-		return nil, err
+// ours returns a way of package upload: do uploads a source with an Uploader that has options.
+// A durable Uploader has a store on disk.
+func ours(options upload.Options, durable bool, do func(context.Context, *upload.Uploader, source, upload.Spec) error) way {
+	return func(_ context.Context, endpoint string) (uploadFunc, error) {
+		options.Endpoint, options.Window, options.Memory = endpoint, embed.window, embed.memory
+		if durable {
+			dir, err := os.MkdirTemp(os.Getenv("XDG_STATE_HOME"), "way-") // in the benchmark's directory, which it removes
+			if err != nil {
+				return nil, err
+			}
+			if options.Spool != nil {
+				if options.Spool.Dir, err = os.MkdirTemp(dir, "spool-"); err != nil {
+					return nil, err
+				}
+			}
+			if options.Store, err = state.OpenDir(filepath.Join(dir, "state")); err != nil {
+				return nil, err
+			}
+		}
+		up, err := upload.New(&http.Client{Transport: upload.NewTransport(nil)}, &options)
+		return func(ctx context.Context, object string, s source) error {
+			return do(ctx, up, s, upload.Spec{Bucket: "bench", Object: object})
+		}, err
 	}
-	return state.OpenDir(dir)
 }
 
-// fromFile uploads a whole file with a durable store.
-func fromFile(_ context.Context, endpoint string) (uploadFunc, error) {
-	store, err := newStore()
-	if err != nil {
-		return nil, err
-	}
-	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store})
-	return func(ctx context.Context, object string, s source) error {
-		_, err := up.File(ctx, s.path, upload.Spec{Bucket: "bench", Object: object})
+func fromFile(ctx context.Context, up *upload.Uploader, s source, spec upload.Spec) error {
+	_, err := up.File(ctx, s.path, spec)
+	return err
+}
+
+func fromReader(ctx context.Context, up *upload.Uploader, s source, spec upload.Spec) error {
+	return s.send(func(r io.Reader) error {
+		_, err := up.Reader(ctx, r, spec)
 		return err
-	}, err
+	})
 }
 
-func fromReader(_ context.Context, endpoint string) (uploadFunc, error) {
-	up, err := newUploader(upload.Options{Endpoint: endpoint})
-	return readerFunc(up), err
-}
-
-// fromReaderInParts sends a stream as p describes.
-func fromReaderInParts(endpoint string, p *upload.Parts) (uploadFunc, error) {
-	store, err := newStore()
-	if err != nil {
-		return nil, err
-	}
-	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Parallel: p})
-	return readerFunc(up), err
-}
-
-// fromSpool keeps the bytes of a stream on disk.
-func fromSpool(_ context.Context, endpoint string) (uploadFunc, error) {
-	store, err := newStore()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := newDir()
-	if err != nil {
-		return nil, err
-	}
-	up, err := newUploader(upload.Options{Endpoint: endpoint, Store: store, Spool: &upload.Spool{Dir: dir}})
-	return readerFunc(up), err
-}
-
-func readerFunc(up *upload.Uploader) uploadFunc {
-	return func(ctx context.Context, object string, s source) error {
-		return s.send(func(r io.Reader) error {
-			_, err := up.Reader(ctx, r, upload.Spec{Bucket: "bench", Object: object})
-			return err
-		})
-	}
-}
-
-func fromBytes(_ context.Context, endpoint string) (uploadFunc, error) {
-	up, err := newUploader(upload.Options{Endpoint: endpoint})
-	return func(ctx context.Context, object string, s source) error {
-		_, err := up.Bytes(ctx, content[:s.size], upload.Spec{Bucket: "bench", Object: object})
-		return err
-	}, err
+func fromBytes(ctx context.Context, up *upload.Uploader, s source, spec upload.Spec) error {
+	_, err := up.Bytes(ctx, content[:s.size], spec)
+	return err
 }
 
 // writer uploads with the official library.

@@ -47,6 +47,20 @@ func (s *Suite) StartClient(r *Run) (*Client, error) {
 	return c, nil
 }
 
+// Until waits until done returns true. It returns an error if the process ends before that.
+func (c *Client) Until(what string, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-c.Ended:
+			return fmt.Errorf("ended before %s: %w", what, c.Failure())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 // Kill ends the process and its children, if it runs.
 func (c *Client) Kill() {
 	select {

@@ -18,7 +18,7 @@ import (
 const root = "../.."
 
 // module is the beginning of the import paths of this module. make publish-as changes it.
-var module = strings.TrimSuffix(reflect.TypeFor[pkg]().PkgPath(), "internal/deptest_test")
+var module = strings.TrimSuffix(reflect.TypeFor[program]().PkgPath(), "internal/deptest_test")
 
 // designPage returns docs/maintain/design.md.
 func designPage(t *testing.T) string {

@@ -46,10 +46,7 @@ func main() {
 	if flag.NArg() > 0 {
 		log.Fatalf("unexpected argument %q", flag.Arg(0))
 	}
-	if *targets == "all" {
-		*targets = all
-	}
-	b.targets = strings.Split(*targets, ",")
+	b.targets = strings.Split(strings.ReplaceAll(*targets, "all", all), ",")
 	if err := b.release(*out, *key); err != nil {
 		log.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"gcsup/internal/nolink"
 )
 
 const (
@@ -91,7 +93,7 @@ func makeDir(dir string) error {
 		return err
 	}
 	defer root.Close()
-	return syncDir(root)
+	return nolink.SyncDir(root)
 }
 
 // Close closes the directory. It does not release locks.
@@ -307,7 +309,7 @@ func (d rootDisk) create(name string) (diskFile, error) {
 	return d.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-func (d rootDisk) sync() error { return syncDir(d.Root) }
+func (d rootDisk) sync() error { return nolink.SyncDir(d.Root) }
 
 // replace atomically replaces the content of the file name with data, even if
 // power is lost.

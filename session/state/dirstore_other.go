@@ -2,10 +2,7 @@
 
 package state
 
-import (
-	"io/fs"
-	"os"
-)
+import "io/fs"
 
 // On other systems than Unix, an access control list controls access. The directory
 // inherits it from the user's profile, and the mode bits do not show it.
@@ -14,7 +11,3 @@ func lax(fs.FileInfo) bool { return false }
 func writable(fs.FileInfo) bool { return false }
 
 func ownedByUs(fs.FileInfo) bool { return true }
-
-// syncDir does nothing: a directory cannot be opened for syncing, and the file
-// system journals a rename.
-func syncDir(*os.Root) error { return nil }

@@ -15,7 +15,6 @@ import (
 type disk interface {
 	create(path string, perm fs.FileMode) (diskFile, error) // for writing; the file must not exist
 	rename(from, to string) error                           // an error that wraps fs.ErrExist if there is a file with the new name
-	replace(from, to string) error                          // like rename, but replaces the file with the new name
 	remove(path string) error
 	lstat(path string) (fs.FileInfo, error)
 	same(a, b fs.FileInfo) bool // they are the same file
@@ -103,10 +102,9 @@ func (d osDisk) create(path string, perm fs.FileMode) (f diskFile, err error) {
 	return f, err
 }
 
-// both calls do with the directories and the names of two files.
-func (d osDisk) both(from, to string, do func(fromDir *os.Root, from string, toDir *os.Root, to string) error) error {
+func (d osDisk) rename(from, to string) error {
 	err := d.in(from, func(fromDir *os.Root, fromName string) error {
-		return d.in(to, func(toDir *os.Root, toName string) error { return do(fromDir, fromName, toDir, toName) })
+		return d.in(to, func(toDir *os.Root, toName string) error { return renameNew(fromDir, fromName, toDir, toName) })
 	})
 	if err != nil {
 		if pe, ok := err.(*fs.PathError); ok {
@@ -116,9 +114,6 @@ func (d osDisk) both(from, to string, do func(fromDir *os.Root, from string, toD
 	}
 	return nil
 }
-
-func (d osDisk) rename(from, to string) error  { return d.both(from, to, renameNew) }
-func (d osDisk) replace(from, to string) error { return d.both(from, to, renameIn) }
 
 func (d osDisk) remove(path string) error {
 	return d.in(path, func(dir *os.Root, name string) error { return dir.Remove(name) })
@@ -144,7 +139,7 @@ func (d osDisk) sync(path string) error {
 		return err
 	}
 	defer release()
-	return syncDir(dir)
+	return nolink.SyncDir(dir)
 }
 
 func (d osDisk) setTime(path string, modTime time.Time) error {

@@ -125,7 +125,7 @@ func TestDisposePowerLoss(t *testing.T) {
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
 		}},
 		"restore": {stays: true, ending: "/box/sub/f", do: func(d powerDisk) error {
-			if err := d.replace("/box/sub/f", "/box/.outbox/f"); err != nil {
+			if err := d.Rename("/box/sub/f", "/box/.outbox/f"); err != nil {
 				return err
 			}
 			return (&disposer{disk: d, dir: "/box", sync: d.sync}).restore("/box/.outbox/f", "/box/sub/f")

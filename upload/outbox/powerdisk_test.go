@@ -19,7 +19,6 @@ func (d powerDisk) rename(from, to string) error {
 	return d.Rename(from, to)
 }
 
-func (d powerDisk) replace(from, to string) error                { return d.Rename(from, to) }
 func (d powerDisk) remove(path string) error                     { return d.Remove(path) }
 func (d powerDisk) mkdir(path string) error                      { return d.Mkdir(path) }
 func (d powerDisk) sync(dir string) error                        { return d.Sync(dir) }

@@ -4,6 +4,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"gcsup/internal/nolink"
 )
 
 // disk has the operations on the directory of one stream. A test replaces it to simulate a
@@ -55,7 +57,7 @@ func (d rootDisk) Names() ([]string, error) {
 	return names, err
 }
 
-func (d rootDisk) Sync() error { return syncDir(d.Root) }
+func (d rootDisk) Sync() error { return nolink.SyncDir(d.Root) }
 
 type osFile struct{ *os.File }
 

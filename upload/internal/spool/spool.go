@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"gcsup/chunk"
+	"gcsup/internal/nolink"
 	"gcsup/session/state"
 )
 
@@ -144,7 +145,7 @@ func syncParent(dir string) error {
 		return err
 	}
 	defer root.Close()
-	return syncDir(root)
+	return nolink.SyncDir(root)
 }
 
 // recover finds the bytes of a stream that has ended: all those that another process kept, up to

@@ -4,7 +4,6 @@ package spool
 
 import (
 	"errors"
-	"os"
 	"syscall"
 )
 
@@ -18,6 +17,3 @@ const (
 func full(err error) bool {
 	return errors.Is(err, errorHandleDiskFull) || errors.Is(err, errorDiskFull)
 }
-
-// syncDir does nothing, as in package state.
-func syncDir(*os.Root) error { return nil }

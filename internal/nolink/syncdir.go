@@ -1,15 +1,18 @@
-//go:build unix
-
-package outbox
+package nolink
 
 import (
 	"errors"
 	"os"
+	"runtime"
 	"syscall"
 )
 
-// syncDir makes the names in a directory durable.
-func syncDir(root *os.Root) error {
+// SyncDir makes the names in a directory durable: renames, removals and new files. Windows cannot open a directory for
+// syncing, and its file system journals a rename.
+func SyncDir(root *os.Root) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	dir, err := root.Open(".")
 	if err != nil {
 		return err
