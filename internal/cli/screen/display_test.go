@@ -75,7 +75,7 @@ func TestRateOfResumedFiles(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	if got := d.samples.rate(now); got < 0.8*mib || got > 1.1*mib {
+	if got := d.meter.rate(now); got < 0.8*mib || got > 1.1*mib {
 		t.Errorf("the rate is %s, want 1 MiB/s", readable.Rate(got))
 	}
 }

@@ -19,7 +19,7 @@ type activeFile struct {
 	stored          int64 // the committed offset in the object; that in a compressed file is an estimate, which may decrease
 	compared        int64 // offset up to which the source was compared
 	toCompare       int64 // offset up to which it will be; 0 if it is not compared
-	samples         samples
+	meter           meter
 	settling        bool                  // see upload.Settling
 	allSent         time.Time             // when the last byte was sent; zero before
 	parts           *upload.PartsProgress // nil if the file is not sent in parts
@@ -49,6 +49,9 @@ const (
 	Comparing      // and sending nothing
 )
 
+// sums returns the part of t in the sums of the run.
+func (t *activeFile) sums() sums { return sums{t.highest, t.committed, t.highest} }
+
 // note updates t with an event.
 func (t *activeFile) note(e upload.Event, now time.Time) {
 	if t.work == Comparing {
@@ -56,7 +59,7 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	}
 	is := result.ProgressOf(e)
 	if is.Arrived < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
-		t.samples = nil // the offset jumped or the phase changed: the rate is unknown
+		t.meter = meter{} // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
@@ -78,12 +81,12 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	case upload.LeaseHeld:
 		t.wait = fileWait{until: now.Add(e.Delay), held: true, cause: cause{text: "lease"}}
 	case upload.Waiting:
-		t.samples = nil
+		t.meter = meter{}
 		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Blocked, retry: e.Retry}
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
-		t.samples.add(now, is.Arrived)
+		t.meter.add(now, is.Arrived)
 	case upload.Verifying:
-		t.samples.add(now, e.Compared)
+		t.meter.add(now, e.Compared)
 	}
 }
 

@@ -142,7 +142,7 @@ func (l layout) only(t *activeFile, now time.Time) []liveLine {
 	second := readable.Fit(amount, min(width, bytesWidth)) + "  " + state
 	if l.brief() {
 		second = readable.Fit(amount, shareWidth) + " " + strings.TrimLeft(state, " ")
-		rate := t.samples.rate(now)
+		rate := t.meter.rate(now)
 		if text := readable.Rate(rate); text != "" && strings.HasSuffix(state, text) {
 			second += " " + strings.TrimPrefix(etaText(t.size-t.sent, rate), "ETA ")
 		}
@@ -209,7 +209,7 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 		}
 		return long
 	}
-	rate := t.samples.rate(now)
+	rate := t.meter.rate(now)
 	speed := readable.FitRight(readable.Rate(rate), rateWidth)
 	switch {
 	case t.lost > 0 && now.Before(t.lostUntil):
@@ -263,7 +263,7 @@ func (d *Display) totalLines(l layout, now time.Time) []liveLine {
 		failed, color = differText(d.ended.differ), red
 	}
 	files := "file " + d.fileText()
-	speed := readable.FitRight(readable.Rate(d.samples.rate(now)), rateWidth)
+	speed := readable.FitRight(readable.Rate(d.meter.rate(now)), rateWidth)
 	share := func(width int) string { return shareText(d.run.Work, sent, d.size, width) }
 	switch {
 	case l.bytes > 0:
@@ -330,7 +330,7 @@ func (d *Display) plainLine(now time.Time) string {
 	if waiting > 0 {
 		counts = append(counts, fmt.Sprintf("%d waiting: %s", waiting, why))
 	}
-	return strings.TrimRight(join("  ", strings.Join(counts, ", "), readable.Rate(d.samples.rate(now)), eta), " ")
+	return strings.TrimRight(join("  ", strings.Join(counts, ", "), readable.Rate(d.meter.rate(now)), eta), " ")
 }
 
 // amountText returns how much of size bytes is sent and committed, "3.412 GiB sent, 3.375 GiB committed
