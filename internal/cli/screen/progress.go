@@ -74,75 +74,29 @@ type jobControl struct {
 // start calls draw in that interval, until the Progress is stopped.
 func start(c *Console, every time.Duration, signals jobControl, draw func()) *Progress {
 	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
-	stop := signals.stop
-	signals.stop = func() {
-		c.Hide() // the shell writes at the cursor
-		stop()
-	}
 	go func() {
 		defer close(p.done)
+		defer c.show(nil)
 		defer signals.end()
-		p.run(every, signals, draw, c.forget)
-		c.show(nil)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.stopped:
+				return
+			case <-signals.stops:
+				c.Hide() // the shell writes at the cursor
+				signals.stop()
+			case <-signals.continued:
+				c.forget()
+			case <-signals.resized:
+				draw()
+			case <-tick.C:
+				draw()
+			}
+		}
 	}()
 	return p
-}
-
-// run calls draw in that interval, until stop is called. It calls forget after the process was
-// stopped and continued, before anything else is drawn.
-func (p *Progress) run(every time.Duration, signals jobControl, draw, forget func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	last := time.Now()
-	for {
-		ended, due := false, false
-		select {
-		case <-p.stopped:
-			ended = true
-		case <-signals.stops:
-			signals.stop()
-		case <-signals.continued:
-			forget()
-		case <-tick.C:
-			due = true
-		case <-signals.resized:
-			due = true
-		}
-		// The process may have been stopped until now. The signal can then arrive after the tick.
-		late := time.Since(last) > 2*every
-		if wasContinued(signals.continued, late) {
-			forget()
-		}
-		last = time.Now()
-		if ended {
-			return
-		}
-		if due {
-			draw()
-		}
-	}
-}
-
-// signalGrace is how long the signal of a process that continues is waited for.
-const signalGrace = 20 * time.Millisecond
-
-// wasContinued reports whether the process continues after it was stopped. If late is true, it
-// waits for the signal.
-func wasContinued(continued <-chan os.Signal, late bool) bool {
-	if late {
-		select {
-		case <-continued:
-			return true
-		case <-time.After(signalGrace):
-			return false
-		}
-	}
-	select {
-	case <-continued:
-		return true
-	default:
-		return false
-	}
 }
 
 // Stopped returns a channel that is closed when Stop is called.
