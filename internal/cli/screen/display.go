@@ -102,7 +102,7 @@ const listingTries = 2 * time.Second
 
 // waitingListing returns the listing if it waits, or nil.
 func (d *Display) waitingListing(now time.Time) *activeFile {
-	if d.listing == nil || !now.Before(d.listing.wait.until.Add(listingTries)) {
+	if d.listing == nil || !now.Before(d.listing.until.Add(listingTries)) {
 		return nil
 	}
 	return d.listing

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/readable"
+	"gcsup/upload"
 )
 
 // layout has the widths of the columns of a frame. They depend only on the width of the terminal, so that
@@ -134,8 +135,8 @@ func (l layout) only(t *activeFile, now time.Time) []liveLine {
 	state, color := t.state(now, l.brief())
 	width := max(l.columns-l.state-2, shareWidth)
 	amount := shareText(t.work, t.highest, t.size, width)
-	if t.toCompare > 0 {
-		amount = shareText(Comparing, t.compared, t.toCompare, width)
+	if t.last.ToCompare > 0 {
+		amount = shareText(Comparing, t.last.Compared, t.last.ToCompare, width)
 	} else if width >= bytesWidth {
 		amount = t.bytesText()
 	}
@@ -194,8 +195,8 @@ func percentText(done, size int64) string {
 
 // bytesText returns how many bytes of a file are sent, or compared.
 func (t *activeFile) bytesText() string {
-	if t.toCompare > 0 {
-		return amountText(Comparing, t.compared, 0, t.toCompare)
+	if t.last.ToCompare > 0 {
+		return amountText(Comparing, t.last.Compared, 0, t.last.ToCompare)
 	}
 	return amountText(t.work, t.highest, t.committed, t.size)
 }
@@ -215,13 +216,13 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	case t.lost > 0 && now.Before(t.lostUntil):
 		lost := readable.Bytes(t.lost)
 		return form("lost "+lost, "the service lost "+lost), yellow
-	case t.settling:
+	case t.last.Kind == upload.Settling:
 		return form("disk", "waiting for the file's disk"), ""
-	case t.toCompare > 0:
-		part := percentText(t.compared, t.toCompare)
+	case t.last.ToCompare > 0:
+		part := percentText(t.last.Compared, t.last.ToCompare)
 		return form("compare "+part, speed+"  comparing "+part), ""
-	case !t.wait.until.IsZero():
-		return t.wait.text(now, brief), yellow
+	case !t.until.IsZero():
+		return t.waitText(now, brief), yellow
 	case t.replyIsLate(now):
 		return form("no reply yet", "waiting for the reply"), ""
 	}
@@ -232,24 +233,26 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	return text, ""
 }
 
-// text describes the end and the cause of a file's wait.
-func (w *fileWait) text(now time.Time, brief bool) string {
-	left := max(math.Ceil(w.until.Sub(now).Seconds()), 0)
+// waitText describes the end and the cause of a wait.
+func (t *activeFile) waitText(now time.Time, brief bool) string {
+	left := max(math.Ceil(t.until.Sub(now).Seconds()), 0)
+	end := fmt.Sprintf("%.0f s", left)
+	c := causeOf(t.last)
 	switch {
-	case w.held && brief:
-		return fmt.Sprintf("lease %.0f s", left)
-	case w.held:
-		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", left)
+	case t.last.Kind == upload.LeaseHeld && brief:
+		return "lease " + end
+	case t.last.Kind == upload.LeaseHeld:
+		return "another process works on it, or died: its lease ends in " + end
 	case brief && left > 0:
-		return fmt.Sprintf("%.0f s %s", left, w.cause.short)
+		return end + " " + c.short
 	case brief:
-		return "again: " + w.cause.short
-	case w.probing:
-		return "another file probes: " + w.cause.text
+		return "again: " + c.short
+	case t.last.Blocked:
+		return "another file probes: " + c.text
 	case left > 0:
-		return fmt.Sprintf("retry %d in %.0f s: %s", w.retry, left, w.cause.text)
+		return fmt.Sprintf("retry %d in %s: %s", t.last.Retry, end, c.text)
 	}
-	return fmt.Sprintf("retry %d: %s", w.retry, w.cause.text)
+	return fmt.Sprintf("retry %d: %s", t.last.Retry, c.text)
 }
 
 // totalLines returns the line of the whole run, or two if the terminal is narrow.
@@ -299,7 +302,7 @@ func (d *Display) plainLine(now time.Time) string {
 		if t.size > 0 {
 			part = percentText(t.highest, t.size)
 		}
-		if p := t.parts; p != nil && d.run.Parts {
+		if p := t.last.Parts; p != nil && d.run.Parts {
 			parts = fmt.Sprintf("parts %d/%d, %s", p.Done, p.Count, readable.Plural(p.Connections, "connection", "connections"))
 		}
 		state, _ := t.state(now, false)
@@ -323,8 +326,8 @@ func (d *Display) plainLine(now time.Time) string {
 	}
 	waiting, why := 0, ""
 	for _, t := range d.active {
-		if !t.wait.until.IsZero() {
-			waiting, why = waiting+1, t.wait.cause.text
+		if !t.until.IsZero() {
+			waiting, why = waiting+1, causeOf(t.last).text
 		}
 	}
 	if waiting > 0 {
