@@ -156,18 +156,6 @@ func (d *Display) only() *activeFile {
 	return nil
 }
 
-// progress returns the bytes of the run that are sent, or compared, and committed, and the time left.
-func (d *Display) progress(now time.Time) (sent, committed int64, eta string) {
-	sent = d.sum.sent
-	if d.run.Work == Comparing {
-		sent = d.sum.done // a file that need not be read is compared, too
-	}
-	if d.size >= 0 && d.run.Finished() == 0 {
-		eta = etaText(d.size-d.sum.done, d.meter.rate(now))
-	}
-	return sent, d.sum.committed, eta
-}
-
 // visible returns the active files to show, at most n. A file keeps its row. The
 // oldest files get the free rows. In a run of many files, those that are about to end
 // get none.

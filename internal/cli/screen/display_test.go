@@ -132,7 +132,7 @@ func TestFrameOfComparison(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if line := d.plainLine(now); line != "2 of 3 files, 61 MiB read of 100 MiB, 1 differs  10 MiB/s  ETA 0:04" {
+	if line := d.plainLine(now); line != "file 2 of 3, 61 MiB read of 100 MiB, 1 differs  10 MiB/s  ETA 0:04" {
 		t.Errorf("the line of a log is %q", line)
 	}
 }

@@ -53,7 +53,8 @@ func (t *activeFile) note(e upload.Event, now time.Time) {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
 		t.lost, t.highest = 0, is.Arrived
 	case e.Committed < t.last.Committed || e.Kind == upload.Restarted:
-		// The offset in the object decreased: that in a compressed file is an estimate, which may. What was sent beyond the committed offset is sent again in any case.
+		// These offsets are in the object: that in a compressed file is an estimate, which may decrease. What was
+		// sent beyond the committed offset is sent again in any case.
 		t.lost, t.lostUntil, t.highest = max(t.highest-is.Committed, 0), now.Add(lostNotice), is.Arrived
 	}
 	t.last, t.until = e, time.Time{}
