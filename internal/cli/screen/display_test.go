@@ -185,13 +185,13 @@ func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
 			return ""
 		}
 	}
-	p := ShowFrames(term.console, NewDisplay(Run{Work: Uploading, Files: -1}))
+	stop, _ := ShowFrames(term.console, NewDisplay(Run{Work: Uploading, Files: -1}))
 	first := frame()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	second := frame()
-	p.Stop()
+	stop()
 	if !strings.Contains(first, "file 0") || !strings.Contains(second, "file 0") {
 		t.Errorf("got %q and %q", first, second)
 	}

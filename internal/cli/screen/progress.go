@@ -10,15 +10,8 @@ const (
 	lineEvery  = 10 * time.Second
 )
 
-// Progress shows a display on the console: frames on a terminal, else a line every
-// lineEvery.
-type Progress struct {
-	stopped chan struct{}
-	done    chan struct{}
-}
-
-// ShowLines prints a line about d every lineEvery, until the Progress is stopped.
-func ShowLines(c *Console, d *Display) *Progress {
+// ShowLines prints a line about d every lineEvery, until stop is called. stopped is closed then.
+func ShowLines(c *Console, d *Display) (stop func(), stopped <-chan struct{}) {
 	return start(c, lineEvery, jobControl{end: func() {}}, func() {
 		if line := d.plainLine(time.Now()); line != "" {
 			c.Message("%s  %s", time.Now().Format(time.RFC3339), line)
@@ -26,8 +19,8 @@ func ShowLines(c *Console, d *Display) *Progress {
 	})
 }
 
-// ShowFrames draws d below the messages of c, which must be on a terminal, until the Progress is stopped.
-func ShowFrames(c *Console, d *Display) *Progress {
+// ShowFrames draws d below the messages of c, which must be on a terminal, until stop is called.
+func ShowFrames(c *Console, d *Display) (stop func(), stopped <-chan struct{}) {
 	var w width
 	return start(c, frameEvery, notifyJobControl(), func() {
 		// In the background, the terminal belongs to the shell.
@@ -71,18 +64,18 @@ type jobControl struct {
 	end       func()           // the signals are no longer needed
 }
 
-// start calls draw in that interval, until the Progress is stopped.
-func start(c *Console, every time.Duration, signals jobControl, draw func()) *Progress {
-	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
+// start calls draw in that interval, until stop is called. Then it removes the frame.
+func start(c *Console, every time.Duration, signals jobControl, draw func()) (stop func(), stopped <-chan struct{}) {
+	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(p.done)
+		defer close(done)
 		defer c.show(nil)
 		defer signals.end()
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {
-			case <-p.stopped:
+			case <-ended:
 				return
 			case <-signals.stops:
 				c.Hide() // the shell writes at the cursor
@@ -96,14 +89,8 @@ func start(c *Console, every time.Duration, signals jobControl, draw func()) *Pr
 			}
 		}
 	}()
-	return p
-}
-
-// Stopped returns a channel that is closed when Stop is called.
-func (p *Progress) Stopped() <-chan struct{} { return p.stopped }
-
-// Stop removes the frame.
-func (p *Progress) Stop() {
-	close(p.stopped)
-	<-p.done
+	return func() {
+		close(ended)
+		<-done
+	}, ended
 }
