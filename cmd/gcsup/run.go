@@ -151,7 +151,7 @@ func (r *reporter) close(err error) error {
 		if own, ok := errors.AsType[exit.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.Log().Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
+			r.console.Log().Write(slog.LevelError, exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
 	elapsed := time.Since(r.totals.Start)
