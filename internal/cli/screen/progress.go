@@ -82,6 +82,7 @@ func start(c *Console, every time.Duration, signals jobControl, draw func()) (st
 				signals.stop()
 			case <-signals.continued:
 				c.forget()
+				draw() // a tick may have come first, and a message must not be written over its frame
 			case <-signals.resized:
 				draw()
 			case <-tick.C:
