@@ -53,8 +53,8 @@ type view struct {
 	results  bool         // a line for each result
 }
 
-// start shows d on c, in the way of the view.
-func (v view) start(c *screen.Console, d *screen.Display) *screen.Progress {
+// start shows d on c, in the way of the view, until stop is called.
+func (v view) start(c *screen.Console, d *screen.Display) (stop func(), stopped <-chan struct{}) {
 	if v.progress == progressBlock {
 		return screen.ShowFrames(c, d)
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"log/slog"
+
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen"
@@ -35,7 +37,7 @@ func (o *outcomes) report(t task, named bool, res *upload.Result, err error) {
 	}
 	o.totals.Add(status, res, err)
 	if status == result.OK && o.console.Log().Handler() != nil {
-		o.console.Log().Info(result.Text(t.destination, res))
+		o.console.Log().Write(slog.LevelInfo, result.Text(t.destination, res))
 	}
 	o.tracker.end(t, status, res, err)
 }

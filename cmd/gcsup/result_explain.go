@@ -41,7 +41,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 	}
 	block, attrs := process.PrintableError(text, err), failureAttrs(err)
 	if brief {
-		x.console.Log().Error(string(block), attrs...)
+		x.console.Log().Write(slog.LevelError, string(block), attrs...)
 		return
 	}
 	x.console.FailBlock(block, attrs...)
@@ -52,7 +52,7 @@ func (x *explainer) failed(t task, res *upload.Result, err error, brief bool) {
 func (x *explainer) kept(t task, err error, brief bool) {
 	text := t.source + ": not removed, although " + t.destination + " exists: " + exit.Text(err)
 	if brief {
-		x.console.Log().Error(text, failureAttrs(err)...)
+		x.console.Log().Write(slog.LevelError, text, failureAttrs(err)...)
 		return
 	}
 	x.console.Fail(text, failureAttrs(err)...)

@@ -151,7 +151,7 @@ func (r *reporter) close(err error) error {
 		if own, ok := errors.AsType[exit.Printed](err); ok {
 			code = int(own)
 		} else {
-			r.console.Log().Error(exit.Text(err), failureAttrs(err)...) // the caller prints it
+			r.console.Log().Write(slog.LevelError, exit.Text(err), failureAttrs(err)...) // the caller prints it
 		}
 	}
 	elapsed := time.Since(r.totals.Start)
@@ -250,11 +250,11 @@ func (r *reporter) showProgress(batch, single bool, d *screen.Display) (stop fun
 		return r.tracker.stop, nil
 	}
 	r.tracker.start(batch, d, lines)
-	p := r.view.start(r.console, d)
+	end, stopped := r.view.start(r.console, d)
 	return func() {
 		r.tracker.stop()
-		p.Stop()
-	}, p.Stopped()
+		end()
+	}, stopped
 }
 
 // outcomes returns what reports how the files of a run end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 
 	"gcsup/internal/bucket"
@@ -104,7 +105,7 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 	case err == nil:
 		d.Deleted++
 		d.Bytes += o.Object.Size
-		s.console.Log().Info("deleted " + url)
+		s.console.Log().Write(slog.LevelInfo, "deleted "+url)
 	default:
 		status = result.Failed
 		d.Failed++
@@ -114,7 +115,7 @@ func (s *syncReport) object(o mirror.Outcome, err error) {
 			outcome = ": may be deleted: "
 		}
 		if text := url + outcome + deletionText(err); d.Fold(err) {
-			s.console.Log().Error(text, failureAttrs(err)...)
+			s.console.Log().Write(slog.LevelError, text, failureAttrs(err)...)
 		} else {
 			s.console.Fail(text, failureAttrs(err)...)
 		}

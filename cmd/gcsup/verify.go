@@ -238,14 +238,14 @@ func (v *verifier) showProgress(ctx context.Context, chosen *selection) (stop fu
 	if v.view.progress == progressOff {
 		return func() {}
 	}
-	p := v.view.start(v.console, v.progress.display)
+	end, stopped := v.view.start(v.console, v.progress.display)
 	if chosen.sizes != nil {
-		go countFiles(ctx, chosen, v.progress.display, p.Stopped())
+		go countFiles(ctx, chosen, v.progress.display, stopped)
 	}
 	interrupted := context.AfterFunc(ctx, v.console.EndFrames)
 	return sync.OnceFunc(func() {
 		interrupted()
-		p.Stop()
+		end()
 	})
 }
 

@@ -37,24 +37,10 @@ func (l *File) Handler() slog.Handler {
 	return l.log.Handler()
 }
 
-// Info writes a line.
-func (l *File) Info(text string) {
+// Write writes a line.
+func (l *File) Write(level slog.Level, text string, attrs ...slog.Attr) {
 	if l.log != nil {
-		l.log.Info(text)
-	}
-}
-
-// Warning writes a warning.
-func (l *File) Warning(text string) {
-	if l.log != nil {
-		l.log.Warn(text)
-	}
-}
-
-// Error writes an error.
-func (l *File) Error(text string, attrs ...slog.Attr) {
-	if l.log != nil {
-		l.log.LogAttrs(context.Background(), slog.LevelError, text, attrs...)
+		l.log.LogAttrs(context.Background(), level, text, attrs...)
 	}
 }
 

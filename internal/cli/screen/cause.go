@@ -52,6 +52,9 @@ var address = regexp.MustCompile(`\[[0-9a-fA-F:.%a-z]+\](:\d+)?|\S*\d+\.\d+\.\d+
 
 // causeOf returns the cause of a wait.
 func causeOf(e upload.Event) cause {
+	if e.Kind == upload.LeaseHeld {
+		return cause{"lease", "lease"}
+	}
 	if !e.Store {
 		return causeOfError(e.Err)
 	}

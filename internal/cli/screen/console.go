@@ -58,17 +58,17 @@ func (c *Console) Close() {
 // Message prints a line, unless the console is quiet. It replaces control characters
 // in its arguments, see [process.Message].
 func (c *Console) Message(format string, args ...any) {
-	c.say(c.log.Info, !c.quiet, process.Message(format, args...))
+	c.say(slog.LevelInfo, !c.quiet, process.Message(format, args...))
 }
 
 // Warning prints a message, which the log file has as a warning.
 func (c *Console) Warning(format string, args ...any) {
-	c.say(c.log.Warning, !c.quiet, process.Message(format, args...))
+	c.say(slog.LevelWarn, !c.quiet, process.Message(format, args...))
 }
 
 // Detail prints a message with --verbose, and otherwise only to the log file.
 func (c *Console) Detail(format string, args ...any) {
-	c.say(c.log.Info, c.verbose && !c.quiet, process.Message(format, args...))
+	c.say(slog.LevelInfo, c.verbose && !c.quiet, process.Message(format, args...))
 }
 
 // Fail prints a line even if the console is quiet. It replaces control characters. attrs are
@@ -79,12 +79,12 @@ func (c *Console) Fail(text string, attrs ...slog.Attr) {
 
 // FailBlock is Fail for a text that may have several lines.
 func (c *Console) FailBlock(text process.Block, attrs ...slog.Attr) {
-	c.say(func(line string) { c.log.Error(line, attrs...) }, true, text)
+	c.say(slog.LevelError, true, text, attrs...)
 }
 
 // say logs text, and prints it if shown is true.
-func (c *Console) say(log func(string), shown bool, text process.Block) {
-	log(string(text))
+func (c *Console) say(level slog.Level, shown bool, text process.Block, attrs ...slog.Attr) {
+	c.log.Write(level, string(text), attrs...)
 	if shown {
 		_, _ = io.WriteString(c, "gcsup: "+string(text)+"\n")
 	}

@@ -17,20 +17,28 @@ const maxRows = 8
 // update it, so that thousands of small files per second cost little. Drawing a
 // frame costs the same for any number of files: it looks at the active ones.
 type Display struct {
-	mu     sync.Mutex
-	run    Run
-	began  bool // there was an event
-	active []*activeFile
-	rows   []*activeFile // those on the terminal, each in its row until it ends
-	ended  struct {
-		files, failed, differ int
-		sent, committed, done int64 // bytes; done includes those of skipped files
-	}
-	before  int64 // bytes of active and ended files that an earlier run sent
-	samples samples
+	mu      sync.Mutex
+	run     Run
+	began   bool // there was an event
+	active  []*activeFile
+	rows    []*activeFile // those on the terminal, each in its row until it ends
+	ended   struct{ files, failed, differ int }
+	sum     sums        // of the active and the ended files
+	before  int64       // bytes of these files that an earlier run sent
+	meter   meter       // of the bytes that this run sent
 	listing *activeFile // waits to list the bucket; nil if it never did
 
 	files, size int64 // of the whole run, -1 until they are known
+}
+
+// sums are numbers of bytes: those sent, those committed, and those that are sent or need not be.
+type sums struct{ sent, committed, done int64 }
+
+// replace replaces the part of a file in the sums.
+func (s *sums) replace(was, is sums) {
+	s.sent += is.sent - was.sent
+	s.committed += is.committed - was.committed
+	s.done += is.done - was.done
 }
 
 // Run is what a Display shows.
@@ -70,12 +78,13 @@ func (d *Display) Note(id int, name string, e upload.Event, now time.Time) {
 		d.active = append(d.active, &activeFile{id: id, name: process.Printable(name), size: -1, work: d.run.Work})
 	}
 	t := d.active[i]
-	was := t.highest
+	was := t.sums()
 	t.note(e, now)
+	d.sum.replace(was, t.sums())
 	if e.Kind == upload.Resumed {
-		d.before += t.highest - was
+		d.before += t.highest - was.sent
 	}
-	d.sample(now)
+	d.meter.add(now, d.sum.sent-d.before)
 }
 
 // NoteListing updates the state with an event of the listing of the bucket.
@@ -93,7 +102,7 @@ const listingTries = 2 * time.Second
 
 // waitingListing returns the listing if it waits, or nil.
 func (d *Display) waitingListing(now time.Time) *activeFile {
-	if d.listing == nil || !now.Before(d.listing.wait.until.Add(listingTries)) {
+	if d.listing == nil || !now.Before(d.listing.until.Add(listingTries)) {
 		return nil
 	}
 	return d.listing
@@ -113,22 +122,20 @@ func (d *Display) End(id int, status result.Status, res *upload.Result, now time
 	if res != nil {
 		size = max(res.Size, 0)
 	}
-	sent, committed := t.highest, t.committed
+	is := sums{t.highest, t.committed, size}
 	switch status {
 	case result.OK, result.Same:
-		sent, committed = size, size
+		is = sums{size, size, size}
 	case result.Differs, result.Missing:
 		d.ended.differ++
 	case result.Failed:
 		d.ended.failed++
 	default:
-		sent, committed = 0, 0
+		is = sums{done: size}
 	}
 	d.ended.files++
-	d.ended.sent += sent
-	d.ended.committed += committed
-	d.ended.done += size
-	d.sample(now)
+	d.sum.replace(t.sums(), is)
+	d.meter.add(now, d.sum.sent-d.before)
 }
 
 // find returns the index of the active file with that ID, or -1. The newest are the most likely.
@@ -147,38 +154,6 @@ func (d *Display) only() *activeFile {
 		return d.active[0]
 	}
 	return nil
-}
-
-// sample records the bytes that this run has sent so far, a few times per second.
-func (d *Display) sample(now time.Time) {
-	if d.samples.due(now) {
-		sent, _, _ := d.totals()
-		d.samples.add(now, sent-d.before)
-	}
-}
-
-// totals adds up all files: the bytes sent, those that are committed, and the bytes
-// of the run that are sent or need not be.
-func (d *Display) totals() (sent, committed, done int64) {
-	sent, committed, done = d.ended.sent, d.ended.committed, d.ended.done
-	for _, t := range d.active {
-		sent += t.highest
-		committed += t.committed
-		done += t.highest
-	}
-	return sent, committed, done
-}
-
-// progress returns the bytes of the run that are sent, or compared, and committed, and the time left.
-func (d *Display) progress(now time.Time) (sent, committed int64, eta string) {
-	sent, committed, done := d.totals()
-	if d.run.Work == Comparing {
-		sent = done // a file that need not be read is compared, too
-	}
-	if d.size >= 0 && d.run.Finished() == 0 {
-		eta = etaText(d.size-done, d.samples.rate(now))
-	}
-	return sent, committed, eta
 }
 
 // visible returns the active files to show, at most n. A file keeps its row. The
@@ -201,46 +176,41 @@ func (d *Display) visible(n int, now time.Time) []*activeFile {
 	return d.rows
 }
 
-// A rate is averaged over a window that is long enough for a steady value, and short enough to follow a
-// network that changes.
-const (
-	rateWindow  = 10 * time.Second
-	sampleEvery = 200 * time.Millisecond // bounds the number of samples in a window
-)
+// markEvery is half of the time over which a rate is averaged: long enough for a steady value, and short
+// enough to follow a network that changes.
+const markEvery = 5 * time.Second
 
-// samples are the offsets of the last rateWindow, oldest first.
-type samples []sample
+// sampleEvery is the least time between two recorded offsets, so that the files that change at one moment make
+// one sample.
+const sampleEvery = 200 * time.Millisecond
+
+// meter measures the rate of an offset, from one or two times markEvery ago on.
+type meter struct{ from, mark, last sample }
 
 type sample struct {
-	at   time.Time
+	at   time.Time // zero for none
 	done int64
 }
 
-// due reports whether it is time for another sample.
-func (s samples) due(now time.Time) bool {
-	return len(s) == 0 || now.Sub(s[len(s)-1].at) >= sampleEvery
-}
-
-// add adds a sample, and drops those that are too old, or all if bytes were lost.
-func (s *samples) add(now time.Time, done int64) {
-	list := *s
-	if n := len(list); n > 0 && done < list[n-1].done {
-		list = nil
+// add records an offset. A lower one than before makes the rate unknown, because bytes were lost.
+func (m *meter) add(now time.Time, done int64) {
+	is := sample{now, done}
+	switch {
+	case m.last.at.IsZero() || done < m.last.done:
+		*m = meter{is, is, is}
+	case now.Sub(m.last.at) < sampleEvery:
+		return
+	case now.Sub(m.mark.at) >= markEvery:
+		m.from, m.mark = m.mark, is
 	}
-	if n := len(list); n > 1 && now.Sub(list[n-2].at) < sampleEvery {
-		list = list[:n-1]
-	}
-	list = append(list, sample{now, done})
-	for len(list) > 2 && now.Sub(list[0].at) > rateWindow {
-		list = list[1:]
-	}
-	*s = list
+	m.last = is
 }
 
 // rate returns bytes per second, or 0 if the rate is unknown.
-func (s samples) rate(now time.Time) float64 {
-	if len(s) < 2 || now.Sub(s[0].at) < time.Second { // too short for a mean
+func (m *meter) rate(now time.Time) float64 {
+	elapsed := now.Sub(m.from.at)
+	if m.last.at.IsZero() || elapsed < time.Second { // too short for a mean
 		return 0
 	}
-	return float64(s[len(s)-1].done-s[0].done) / now.Sub(s[0].at).Seconds()
+	return float64(m.last.done-m.from.done) / elapsed.Seconds()
 }

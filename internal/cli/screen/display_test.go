@@ -75,7 +75,7 @@ func TestRateOfResumedFiles(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	if got := d.samples.rate(now); got < 0.8*mib || got > 1.1*mib {
+	if got := d.meter.rate(now); got < 0.8*mib || got > 1.1*mib {
 		t.Errorf("the rate is %s, want 1 MiB/s", readable.Rate(got))
 	}
 }
@@ -132,7 +132,7 @@ func TestFrameOfComparison(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if line := d.plainLine(now); line != "2 of 3 files, 61 MiB read of 100 MiB, 1 differs  10 MiB/s  ETA 0:04" {
+	if line := d.plainLine(now); line != "file 2 of 3, 61 MiB read of 100 MiB, 1 differs  10 MiB/s  ETA 0:04" {
 		t.Errorf("the line of a log is %q", line)
 	}
 }
@@ -185,13 +185,13 @@ func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
 			return ""
 		}
 	}
-	p := ShowFrames(term.console, NewDisplay(Run{Work: Uploading, Files: -1}))
+	stop, _ := ShowFrames(term.console, NewDisplay(Run{Work: Uploading, Files: -1}))
 	first := frame()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	second := frame()
-	p.Stop()
+	stop()
 	if !strings.Contains(first, "file 0") || !strings.Contains(second, "file 0") {
 		t.Errorf("got %q and %q", first, second)
 	}

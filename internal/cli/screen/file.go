@@ -14,28 +14,16 @@ type activeFile struct {
 	size int64 // -1 if unknown
 	work Work
 
+	last  upload.Event // the last one
+	until time.Time    // the end of the wait that it reports; zero if the file does not wait
+
 	sent, committed int64 // see upload.Event.Arrived; buffers on the way are no progress
 	highest         int64 // the highest sent; it decreases only if the service lost bytes
-	stored          int64 // the committed offset in the object; that in a compressed file is an estimate, which may decrease
-	compared        int64 // offset up to which the source was compared
-	toCompare       int64 // offset up to which it will be; 0 if it is not compared
-	samples         samples
-	settling        bool                  // see upload.Settling
-	allSent         time.Time             // when the last byte was sent; zero before
-	parts           *upload.PartsProgress // nil if the file is not sent in parts
+	meter           meter
+	allSent         time.Time // when the last byte was sent; zero before
 
-	wait      fileWait
 	lost      int64     // bytes that the service lost
 	lostUntil time.Time // how long they are shown at least
-}
-
-// fileWait is what a file waits for.
-type fileWait struct {
-	until   time.Time // its end; zero if the file does not wait
-	held    bool      // see upload.LeaseHeld
-	cause   cause
-	probing bool // the file waits for another one
-	retry   int
 }
 
 // lostNotice is how long a loss of bytes is shown at least.
@@ -49,41 +37,42 @@ const (
 	Comparing      // and sending nothing
 )
 
+// sums returns the part of t in the sums of the run.
+func (t *activeFile) sums() sums { return sums{t.highest, t.committed, t.highest} }
+
 // note updates t with an event.
 func (t *activeFile) note(e upload.Event, now time.Time) {
 	if t.work == Comparing {
 		e = t.asProgress(e)
 	}
 	is := result.ProgressOf(e)
-	if is.Arrived < t.sent || e.Kind == upload.Resumed || e.Compared < t.compared || e.ToCompare != t.toCompare {
-		t.samples = nil // the offset jumped or the phase changed: the rate is unknown
+	if is.Arrived < t.sent || e.Kind == upload.Resumed || e.Compared < t.last.Compared || e.ToCompare != t.last.ToCompare {
+		t.meter = meter{} // the offset jumped or the phase changed: the rate is unknown
 	}
 	switch {
 	case e.Kind == upload.Discarded || e.Kind == upload.Divided: // the service lost nothing
 		t.lost, t.highest = 0, is.Arrived
-	case e.Committed < t.stored || e.Kind == upload.Restarted:
-		// What was sent beyond the committed offset is sent again in any case.
+	case e.Committed < t.last.Committed || e.Kind == upload.Restarted:
+		// These offsets are in the object: that in a compressed file is an estimate, which may decrease. What was
+		// sent beyond the committed offset is sent again in any case.
 		t.lost, t.lostUntil, t.highest = max(t.highest-is.Committed, 0), now.Add(lostNotice), is.Arrived
 	}
-	t.size, t.sent, t.committed, t.parts = is.Size, is.Arrived, is.Committed, e.Parts
-	t.stored, t.highest = e.Committed, max(t.highest, is.Arrived)
+	t.last, t.until = e, time.Time{}
+	t.size, t.sent, t.committed, t.highest = is.Size, is.Arrived, is.Committed, max(t.highest, is.Arrived)
 	if t.size < 0 || is.Sent < t.size {
 		t.allSent = time.Time{}
 	} else if t.allSent.IsZero() {
 		t.allSent = now
 	}
-	t.compared, t.toCompare = e.Compared, e.ToCompare
-	t.wait, t.settling = fileWait{}, e.Kind == upload.Settling
 	switch e.Kind {
 	case upload.LeaseHeld:
-		t.wait = fileWait{until: now.Add(e.Delay), held: true, cause: cause{text: "lease"}}
+		t.until = now.Add(e.Delay)
 	case upload.Waiting:
-		t.samples = nil
-		t.wait = fileWait{until: now.Add(e.Delay), cause: causeOf(e), probing: e.Blocked, retry: e.Retry}
+		t.meter, t.until = meter{}, now.Add(e.Delay)
 	case upload.Progress, upload.Resumed, upload.Started, upload.Restarted:
-		t.samples.add(now, is.Arrived)
+		t.meter.add(now, is.Arrived)
 	case upload.Verifying:
-		t.samples.add(now, e.Compared)
+		t.meter.add(now, e.Compared)
 	}
 }
 
@@ -95,7 +84,7 @@ const (
 
 // ending reports whether only the reply to the request of a small file is awaited.
 func (t *activeFile) ending(now time.Time) bool {
-	busy := t.settling || t.toCompare > 0 || !t.wait.until.IsZero()
+	busy := t.last.Kind == upload.Settling || t.last.ToCompare > 0 || !t.until.IsZero()
 	return t.size <= smallFile && !busy && !t.allSent.IsZero() && now.Sub(t.allSent) < replyDelay
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/readable"
+	"gcsup/upload"
 )
 
 // layout has the widths of the columns of a frame. They depend only on the width of the terminal, so that
@@ -134,15 +135,15 @@ func (l layout) only(t *activeFile, now time.Time) []liveLine {
 	state, color := t.state(now, l.brief())
 	width := max(l.columns-l.state-2, shareWidth)
 	amount := shareText(t.work, t.highest, t.size, width)
-	if t.toCompare > 0 {
-		amount = shareText(Comparing, t.compared, t.toCompare, width)
+	if t.last.ToCompare > 0 {
+		amount = shareText(Comparing, t.last.Compared, t.last.ToCompare, width)
 	} else if width >= bytesWidth {
 		amount = t.bytesText()
 	}
 	second := readable.Fit(amount, min(width, bytesWidth)) + "  " + state
 	if l.brief() {
 		second = readable.Fit(amount, shareWidth) + " " + strings.TrimLeft(state, " ")
-		rate := t.samples.rate(now)
+		rate := t.meter.rate(now)
 		if text := readable.Rate(rate); text != "" && strings.HasSuffix(state, text) {
 			second += " " + strings.TrimPrefix(etaText(t.size-t.sent, rate), "ETA ")
 		}
@@ -194,8 +195,8 @@ func percentText(done, size int64) string {
 
 // bytesText returns how many bytes of a file are sent, or compared.
 func (t *activeFile) bytesText() string {
-	if t.toCompare > 0 {
-		return amountText(Comparing, t.compared, 0, t.toCompare)
+	if t.last.ToCompare > 0 {
+		return amountText(Comparing, t.last.Compared, 0, t.last.ToCompare)
 	}
 	return amountText(t.work, t.highest, t.committed, t.size)
 }
@@ -209,19 +210,19 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 		}
 		return long
 	}
-	rate := t.samples.rate(now)
+	rate := t.meter.rate(now)
 	speed := readable.FitRight(readable.Rate(rate), rateWidth)
 	switch {
 	case t.lost > 0 && now.Before(t.lostUntil):
 		lost := readable.Bytes(t.lost)
 		return form("lost "+lost, "the service lost "+lost), yellow
-	case t.settling:
+	case t.last.Kind == upload.Settling:
 		return form("disk", "waiting for the file's disk"), ""
-	case t.toCompare > 0:
-		part := percentText(t.compared, t.toCompare)
+	case t.last.ToCompare > 0:
+		part := percentText(t.last.Compared, t.last.ToCompare)
 		return form("compare "+part, speed+"  comparing "+part), ""
-	case !t.wait.until.IsZero():
-		return t.wait.text(now, brief), yellow
+	case !t.until.IsZero():
+		return t.waitText(now, brief), yellow
 	case t.replyIsLate(now):
 		return form("no reply yet", "waiting for the reply"), ""
 	}
@@ -232,62 +233,81 @@ func (t *activeFile) state(now time.Time, brief bool) (text, color string) {
 	return text, ""
 }
 
-// text describes the end and the cause of a file's wait.
-func (w *fileWait) text(now time.Time, brief bool) string {
-	left := max(math.Ceil(w.until.Sub(now).Seconds()), 0)
+// waitText describes the end and the cause of a wait.
+func (t *activeFile) waitText(now time.Time, brief bool) string {
+	left := max(math.Ceil(t.until.Sub(now).Seconds()), 0)
+	end := fmt.Sprintf("%.0f s", left)
+	c := causeOf(t.last)
 	switch {
-	case w.held && brief:
-		return fmt.Sprintf("lease %.0f s", left)
-	case w.held:
-		return fmt.Sprintf("another process works on it, or died: its lease ends in %.0f s", left)
+	case t.last.Kind == upload.LeaseHeld && brief:
+		return "lease " + end
+	case t.last.Kind == upload.LeaseHeld:
+		return "another process works on it, or died: its lease ends in " + end
 	case brief && left > 0:
-		return fmt.Sprintf("%.0f s %s", left, w.cause.short)
+		return end + " " + c.short
 	case brief:
-		return "again: " + w.cause.short
-	case w.probing:
-		return "another file probes: " + w.cause.text
+		return "again: " + c.short
+	case t.last.Blocked:
+		return "another file probes: " + c.text
 	case left > 0:
-		return fmt.Sprintf("retry %d in %.0f s: %s", w.retry, left, w.cause.text)
+		return fmt.Sprintf("retry %d in %s: %s", t.last.Retry, end, c.text)
 	}
-	return fmt.Sprintf("retry %d: %s", w.retry, w.cause.text)
+	return fmt.Sprintf("retry %d: %s", t.last.Retry, c.text)
+}
+
+// totals describe the whole run.
+type totals struct {
+	files, failed   string
+	sent, committed int64 // or compared
+	rate, eta       string
+}
+
+func (d *Display) totals(now time.Time) totals {
+	finished, rate := d.run.Finished(), d.meter.rate(now)
+	t := totals{files: "file " + countText(d.ended.files+finished), sent: d.sum.sent, committed: d.sum.committed, rate: readable.Rate(rate)}
+	if d.files >= 0 {
+		// A file that cannot be read is not counted before it is reached.
+		t.files += " of " + countText(max(int(d.files), d.ended.files+finished+len(d.active)))
+	}
+	switch {
+	case d.ended.failed > 0:
+		t.failed = countText(d.ended.failed) + " failed"
+	case d.ended.differ == 1:
+		t.failed = "1 differs"
+	case d.ended.differ > 0:
+		t.failed = countText(d.ended.differ) + " differ"
+	}
+	if d.run.Work == Comparing {
+		t.sent = d.sum.done // a file that need not be read is compared, too
+	}
+	if d.size >= 0 && finished == 0 {
+		t.eta = etaText(d.size-d.sum.done, rate)
+	}
+	return t
 }
 
 // totalLines returns the line of the whole run, or two if the terminal is narrow.
 func (d *Display) totalLines(l layout, now time.Time) []liveLine {
-	sent, committed, eta := d.progress(now)
-	failed, color := "", ""
-	switch {
-	case d.ended.failed > 0:
-		failed, color = countText(d.ended.failed)+" failed", red
-	case d.ended.differ > 0:
-		failed, color = differText(d.ended.differ), red
+	t, color := d.totals(now), ""
+	if t.failed != "" {
+		color = red
 	}
-	files := "file " + d.fileText()
-	speed := readable.FitRight(readable.Rate(d.samples.rate(now)), rateWidth)
-	share := func(width int) string { return shareText(d.run.Work, sent, d.size, width) }
+	share := func(width int) string {
+		return fmt.Sprintf("%-*s", width, shareText(d.run.Work, t.sent, d.size, width))
+	}
+	speed := readable.FitRight(t.rate, rateWidth)
 	switch {
 	case l.bytes > 0:
-		amount := amountText(d.run.Work, sent, committed, d.size)
-		return []liveLine{l.line(fmt.Sprintf("%-26s  %-13s  %-*s  %s  %s", files, failed, bytesWidth, amount, speed, eta), color)}
+		amount := amountText(d.run.Work, t.sent, t.committed, d.size)
+		return []liveLine{l.line(fmt.Sprintf("%-26s  %-13s  %-*s  %s  %s", t.files, t.failed, bytesWidth, amount, speed, t.eta), color)}
 	case l.bar > 0:
-		return []liveLine{l.line(fmt.Sprintf("%-21s %s %-*s %s %s", files, readable.Fit(failed, 11), shareWidth, share(shareWidth), speed, eta), color)}
+		return []liveLine{l.line(fmt.Sprintf("%-21s %s %s %s %s", t.files, readable.Fit(t.failed, 11), share(shareWidth), speed, t.eta), color)}
 	}
-	second := fmt.Sprintf("%-*s %s %s", narrowShare, share(narrowShare), speed, strings.TrimPrefix(eta, "ETA "))
-	return []liveLine{l.line(fmt.Sprintf("%-21s %s", files, failed), color), l.line(second, color)}
+	second := fmt.Sprintf("%s %s %s", share(narrowShare), speed, strings.TrimPrefix(t.eta, "ETA "))
+	return []liveLine{l.line(fmt.Sprintf("%-21s %s", t.files, t.failed), color), l.line(second, color)}
 }
 
-// fileText returns how many files ended, and of how many if that is known.
-func (d *Display) fileText() string {
-	finished := d.run.Finished()
-	text := countText(d.ended.files + finished)
-	if d.files >= 0 {
-		// A file that cannot be read is not counted before it is reached.
-		text += " of " + countText(max(int(d.files), d.ended.files+finished+len(d.active)))
-	}
-	return text
-}
-
-// plainLine returns the state as a line of a log.
+// plainLine returns the state as a line of a log: that of the only file, or the totals with the waits.
 func (d *Display) plainLine(now time.Time) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -295,42 +315,25 @@ func (d *Display) plainLine(now time.Time) string {
 		return ""
 	}
 	if t := d.only(); t != nil {
-		part, parts := "", ""
-		if t.size > 0 {
-			part = percentText(t.highest, t.size)
-		}
-		if p := t.parts; p != nil && d.run.Parts {
+		parts := ""
+		if p := t.last.Parts; p != nil && d.run.Parts {
 			parts = fmt.Sprintf("parts %d/%d, %s", p.Done, p.Count, readable.Plural(p.Connections, "connection", "connections"))
 		}
 		state, _ := t.state(now, false)
-		return join("  ", t.name, part, parts, t.bytesText(), strings.Join(strings.Fields(state), " "))
+		return join("  ", t.name, percentText(t.highest, t.size), parts, t.bytesText(), strings.Join(strings.Fields(state), " "))
 	}
-	sent, committed, eta := d.progress(now)
-	files := " files"
-	if d.files == 1 || d.files < 0 && d.ended.files+d.run.Finished() == 1 {
-		files = " file"
-	}
-	counts := []string{d.fileText() + files, amountText(d.run.Work, sent, committed, d.size)}
-	if d.ended.differ > 0 {
-		counts = append(counts, differText(d.ended.differ))
-	}
-	if d.ended.failed > 0 {
-		counts = append(counts, fmt.Sprintf("%d failed", d.ended.failed))
-	}
+	listing, why, waiting := "", "", 0
 	if l := d.waitingListing(now); l != nil {
-		state, _ := l.state(now, false)
-		counts = append(counts, l.name+": "+state)
+		listing = l.name + ": " + l.waitText(now, false)
 	}
-	waiting, why := 0, ""
 	for _, t := range d.active {
-		if !t.wait.until.IsZero() {
-			waiting, why = waiting+1, t.wait.cause.text
+		if !t.until.IsZero() {
+			waiting++
+			why = fmt.Sprintf("%d waiting: %s", waiting, causeOf(t.last).text)
 		}
 	}
-	if waiting > 0 {
-		counts = append(counts, fmt.Sprintf("%d waiting: %s", waiting, why))
-	}
-	return strings.TrimRight(join("  ", strings.Join(counts, ", "), readable.Rate(d.samples.rate(now)), eta), " ")
+	t := d.totals(now)
+	return join("  ", join(", ", t.files, amountText(d.run.Work, t.sent, t.committed, d.size), t.failed, listing, why), t.rate, t.eta)
 }
 
 // amountText returns how much of size bytes is sent and committed, "3.412 GiB sent, 3.375 GiB committed
@@ -407,14 +410,6 @@ func etaText(left int64, rate float64) string {
 		return fmt.Sprintf("ETA %d:%02d", n/60, n%60)
 	}
 	return fmt.Sprintf("ETA %d:%02d:%02d", n/3600, n/60%60, n%60)
-}
-
-// differText returns how many files differ, in at most 13 columns.
-func differText(n int) string {
-	if n == 1 {
-		return "1 differs"
-	}
-	return countText(n) + " differ"
 }
 
 // countText returns n in at most 6 columns.

@@ -10,15 +10,8 @@ const (
 	lineEvery  = 10 * time.Second
 )
 
-// Progress shows a display on the console: frames on a terminal, else a line every
-// lineEvery.
-type Progress struct {
-	stopped chan struct{}
-	done    chan struct{}
-}
-
-// ShowLines prints a line about d every lineEvery, until the Progress is stopped.
-func ShowLines(c *Console, d *Display) *Progress {
+// ShowLines prints a line about d every lineEvery, until stop is called. stopped is closed then.
+func ShowLines(c *Console, d *Display) (stop func(), stopped <-chan struct{}) {
 	return start(c, lineEvery, jobControl{end: func() {}}, func() {
 		if line := d.plainLine(time.Now()); line != "" {
 			c.Message("%s  %s", time.Now().Format(time.RFC3339), line)
@@ -26,8 +19,8 @@ func ShowLines(c *Console, d *Display) *Progress {
 	})
 }
 
-// ShowFrames draws d below the messages of c, which must be on a terminal, until the Progress is stopped.
-func ShowFrames(c *Console, d *Display) *Progress {
+// ShowFrames draws d below the messages of c, which must be on a terminal, until stop is called.
+func ShowFrames(c *Console, d *Display) (stop func(), stopped <-chan struct{}) {
 	var w width
 	return start(c, frameEvery, notifyJobControl(), func() {
 		// In the background, the terminal belongs to the shell.
@@ -71,85 +64,34 @@ type jobControl struct {
 	end       func()           // the signals are no longer needed
 }
 
-// start calls draw in that interval, until the Progress is stopped.
-func start(c *Console, every time.Duration, signals jobControl, draw func()) *Progress {
-	p := &Progress{stopped: make(chan struct{}), done: make(chan struct{})}
-	stop := signals.stop
-	signals.stop = func() {
-		c.Hide() // the shell writes at the cursor
-		stop()
-	}
+// start calls draw in that interval, until stop is called. Then it removes the frame.
+func start(c *Console, every time.Duration, signals jobControl, draw func()) (stop func(), stopped <-chan struct{}) {
+	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(p.done)
+		defer close(done)
+		defer c.show(nil)
 		defer signals.end()
-		p.run(every, signals, draw, c.forget)
-		c.show(nil)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-signals.stops:
+				c.Hide() // the shell writes at the cursor
+				signals.stop()
+			case <-signals.continued:
+				c.forget()
+				draw() // a tick may have come first, and a message must not be written over its frame
+			case <-signals.resized:
+				draw()
+			case <-tick.C:
+				draw()
+			}
+		}
 	}()
-	return p
-}
-
-// run calls draw in that interval, until stop is called. It calls forget after the process was
-// stopped and continued, before anything else is drawn.
-func (p *Progress) run(every time.Duration, signals jobControl, draw, forget func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	last := time.Now()
-	for {
-		ended, due := false, false
-		select {
-		case <-p.stopped:
-			ended = true
-		case <-signals.stops:
-			signals.stop()
-		case <-signals.continued:
-			forget()
-		case <-tick.C:
-			due = true
-		case <-signals.resized:
-			due = true
-		}
-		// The process may have been stopped until now. The signal can then arrive after the tick.
-		late := time.Since(last) > 2*every
-		if wasContinued(signals.continued, late) {
-			forget()
-		}
-		last = time.Now()
-		if ended {
-			return
-		}
-		if due {
-			draw()
-		}
-	}
-}
-
-// signalGrace is how long the signal of a process that continues is waited for.
-const signalGrace = 20 * time.Millisecond
-
-// wasContinued reports whether the process continues after it was stopped. If late is true, it
-// waits for the signal.
-func wasContinued(continued <-chan os.Signal, late bool) bool {
-	if late {
-		select {
-		case <-continued:
-			return true
-		case <-time.After(signalGrace):
-			return false
-		}
-	}
-	select {
-	case <-continued:
-		return true
-	default:
-		return false
-	}
-}
-
-// Stopped returns a channel that is closed when Stop is called.
-func (p *Progress) Stopped() <-chan struct{} { return p.stopped }
-
-// Stop removes the frame.
-func (p *Progress) Stop() {
-	close(p.stopped)
-	<-p.done
+	return func() {
+		close(ended)
+		<-done
+	}, ended
 }

@@ -19,7 +19,7 @@ func TestProgressInALog(t *testing.T) {
 		var b strings.Builder
 		c := NewConsole(&b, false)
 		d := NewDisplay(Run{Work: Uploading, Files: 1})
-		p := ShowLines(c, d)
+		stop, _ := ShowLines(c, d)
 		note := func(e upload.Event) { d.Note(1, "a.bin", e, time.Now()) }
 		note(upload.Event{Kind: upload.Progress, Size: 100, Sent: 50, Arrived: 50})
 		time.Sleep(9 * time.Second)
@@ -30,7 +30,7 @@ func TestProgressInALog(t *testing.T) {
 		note(upload.Event{Kind: upload.Waiting, Size: 100, Sent: 50, Arrived: 50, Delay: 8 * time.Second, Retry: 3, Cause: "503", Err: unavailable})
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
-		p.Stop()
+		stop()
 		want := "gcsup: 2000-01-01T00:00:10Z  a.bin  50%  50 B sent, 0 B committed of 100 B  retry 3 in 7 s: 503\n" +
 			"gcsup: 2000-01-01T00:00:20Z  a.bin  50%  50 B sent, 0 B committed of 100 B  retry 3: 503\n"
 		b2 := regexp.MustCompile(`(T\d\d:\d\d:\d\d)\S*`).ReplaceAllString(b.String(), "${1}Z") // of any time zone
@@ -53,7 +53,7 @@ func TestFrameIsHiddenBeforeStop(t *testing.T) {
 		c := NewConsole(&b, false)
 		stops := make(chan os.Signal, 1)
 		stopped := ""
-		p := start(c, frameEvery, jobControl{stops: stops, stop: func() { stopped = b.String() }, end: func() {}}, func() {
+		stop, _ := start(c, frameEvery, jobControl{stops: stops, stop: func() { stopped = b.String() }, end: func() {}}, func() {
 			c.show([]liveLine{{text: "a"}})
 		})
 		time.Sleep(2 * frameEvery)
@@ -63,53 +63,9 @@ func TestFrameIsHiddenBeforeStop(t *testing.T) {
 			t.Errorf("written before the stop: %q", stopped)
 		}
 		time.Sleep(2 * frameEvery)
-		p.Stop()
+		stop()
 		if strings.Count(b.String(), "a") != 2 {
 			t.Errorf("not drawn again: %q", b.String())
 		}
 	})
-}
-
-// TestNothingIsDrawnBeforeForget checks that the frame is forgotten first if a process was
-// stopped and continues, in whatever order the tick, the signal and the end of the run arrive.
-func TestNothingIsDrawnBeforeForget(t *testing.T) {
-	for _, delay := range []time.Duration{0, signalGrace / 2} { // of the signal
-		for _, ends := range []bool{false, true} {
-			for range 20 { // select picks at random
-				synctest.Test(t, func(t *testing.T) {
-					p := &Progress{stopped: make(chan struct{})}
-					continued := make(chan os.Signal, 1)
-					var calls []string
-					draw := func() {
-						calls = append(calls, "draw")
-						if len(calls) > 1 {
-							return
-						}
-						go func() {
-							time.Sleep(time.Minute + delay)
-							continued <- syscall.SIGTERM // any signal
-						}()
-						time.Sleep(time.Minute) // stopped by Ctrl-Z
-						if ends {
-							close(p.stopped)
-						}
-					}
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						p.run(frameEvery, jobControl{continued: continued}, draw, func() { calls = append(calls, "forget") })
-						calls = append(calls, "end")
-					}()
-					time.Sleep(time.Minute + 3*frameEvery)
-					if !ends {
-						close(p.stopped)
-					}
-					<-done
-					if len(calls) < 3 || calls[1] != "forget" {
-						t.Fatalf("signal after %v, the run ends %v: %q", delay, ends, calls)
-					}
-				})
-			}
-		}
-	}
 }
