@@ -114,7 +114,7 @@ func (o *outcome) add(p outcome) {
 }
 
 func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
-	dir := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+	dir := filepath.Join(testsize.MemDir(t), fmt.Sprint(seed))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

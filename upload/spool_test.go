@@ -20,6 +20,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -65,7 +66,7 @@ func (w *world) wantNoSpool() {
 func (w *world) snapshot() *world {
 	w.t.Helper()
 	synctest.Wait()
-	dir := w.t.TempDir()
+	dir := testsize.MemDir(w.t)
 	for _, name := range []string{"state", "spool"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(w.state, "..", name))); err != nil {
 			w.t.Fatal(err)
