@@ -21,8 +21,8 @@ import (
 // [session.ErrInvalid]; a [Warning] at the beginning has the maximum. If the first window takes more than 10 s, or
 // with Auto more than 1 s for 16 MiB, the stream is sent over one connection. With Auto, up to three
 // more windows are then read, for at most 250 ms. A stream that ends meanwhile is also sent over one connection,
-// because the requests of parts would take longer. For a stream, Auto begins with one connection and does not measure its rate. With
-// [Options].ChunkSize, it sends streams over one connection.
+// because the requests of parts would take longer. For a stream, Auto begins with one connection and does not measure
+// its rate. With [Options].ChunkSize, it sends streams over one connection.
 //
 // A file that is compressed, see [Spec].Gzip, is sent in parts if it is large enough for parts before compression,
 // the upload is saved, and its compressed bytes meet the conditions for a stream. It is one multipart upload to the
