@@ -45,9 +45,9 @@ type Transport struct {
 
 	// Rate, if not nil, returns the Rate that throttles a request, such as that of its
 	// bucket, or nil. It throttles every attempt, even of a request that is never
-	// retried. Requests wait in a queue, for half a minute to a minute at most. After
-	// that, a request is made even if the Rate does not permit it yet. Rate must be safe
-	// for concurrent use.
+	// retried. Requests wait in a queue. After a random time between half a minute and
+	// a minute, a request is made even if the Rate does not permit it yet. Rate must be
+	// safe for concurrent use.
 	Rate func(*http.Request) *Rate
 
 	// Idempotent reports whether a request may be made twice. nil means the

@@ -149,8 +149,8 @@ func (r *PrefixCRC) nearest(offset int64) (Checkpoint, bool) {
 	return best, true
 }
 
-// Forget keeps the greatest stored position at or before the lesser of offset and the
-// current position, and drops those before it. Call it with each committed offset to
+// Forget drops stored positions that are no longer needed: all before the greatest one
+// that is neither after offset nor after the current position. Call it with each committed offset to
 // bound the memory: committed bytes are never sent again.
 func (r *PrefixCRC) Forget(offset int64) {
 	r.mu.Lock()

@@ -35,8 +35,8 @@
 //   - Preconditions and declared checksums are checked when all bytes are there. If
 //     one fails, there is no object.
 //   - A finished session always returns its object. A canceled session returns 499, a
-//     dead session 410 with the cause inside, and a session that is not finished within
-//     a week 404.
+//     session that a fault ended 410 with the cause in its body, and a session that is not
+//     finished within a week 404.
 //   - Requests on one session may overlap. A query waits until the server has read
 //     the remaining bytes of a dead connection, and then returns the final offset.
 //   - Nothing that the service would act on is ignored silently. Unknown fields are

@@ -11,7 +11,7 @@ type Reply struct {
 	Status int   // HTTP status; 308 even if it arrived as 200 with the override header; 0 if no reply arrived
 	Err    error // if Status is 0, why no reply arrived; otherwise what is wrong with the reply
 
-	Sent      int64 // put, finalize: offset up to which bytes were passed to the network; any other request: their number
+	Sent      int64 // put, finalize: offset up to which bytes were passed to the network; other requests: how many bytes
 	Committed int64 // 308: the committed offset; -1 without a Range header
 
 	RunningCRC32C *uint32         // 308: CRC32C of the committed bytes; nil if the reply does not have it

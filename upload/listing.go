@@ -25,9 +25,8 @@ type Job struct {
 	// link below it is followed: another user may have replaced a directory since.
 	Below string
 
-	// Size and ModTime are those of the file when it was listed. They choose the
-	// order of work and the comparison with Object. The upload checks the file
-	// itself.
+	// Size and ModTime are those of the file when it was listed. They determine
+	// the order of work, and are compared with Object. The upload checks the file itself.
 	Size    int64
 	ModTime time.Time
 

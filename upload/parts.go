@@ -13,16 +13,16 @@ import (
 // parts is sent over one connection, and an event has the reason: [Warning], or [Undivided] with Auto.
 //
 // A stream of Reader or a Writer is sent in the parts of multipart uploads, if it is longer than its first window
-// ([Options].Window) and there is a Store. For a stream in a [Spool] see there. The parts of another stream are in
+// ([Options].Window) and there is a Store. For a stream in a spool, see [Spool]. The parts of another stream are in
 // memory until the service has them. They use at most its share of [Options].Memory. Each multipart upload makes a
 // temporary object, of up to 0.25 TiB with the default memory, and these are composed. If [ByCompose] is not
 // possible, or temporary objects cost more than their requests, see [ByEither], Auto uses one connection. Without
 // Auto, there is then one multipart upload to the object. A stream that is too long for it fails with
 // [session.ErrInvalid]; a [Warning] at the beginning has the maximum. If the first window takes more than 10 s, or
-// with Auto more than 1 s for 16 MiB, the stream is sent over one connection. With Auto, a stream that ends within
-// its first four windows is, too, if the windows after the first take at most 250 ms, because the requests of parts
-// would take longer. For a stream, Auto begins with one connection and does not measure its rate. With
-// [Options].ChunkSize, it sends streams over one connection.
+// with Auto more than 1 s for 16 MiB, the stream is sent over one connection. With Auto, up to three
+// more windows are then read, for at most 250 ms. A stream that ends meanwhile is also sent over one connection,
+// because the requests of parts would take longer. For a stream, Auto begins with one connection and does not measure
+// its rate. With [Options].ChunkSize, it sends streams over one connection.
 //
 // A file that is compressed, see [Spec].Gzip, is sent in parts if it is large enough for parts before compression,
 // the upload is saved, and its compressed bytes meet the conditions for a stream. It is one multipart upload to the

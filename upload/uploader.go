@@ -160,9 +160,8 @@ type TransportOptions struct {
 //     file may need. Otherwise most small files of a batch would need a new
 //     connection, with a TLS handshake and a port.
 //   - Without TLS, the bytes of a body are sent without a copy. [net/http] copies them, in
-//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this. It
-//     needs a DialTLSContext, which a clone of a transport must not share, and the caller
-//     of NewTransport may clone the result.
+//     pieces of 32 KiB. With TLS, only the client of package upload/gcs does this,
+//     because a transport that does it must not be cloned.
 //   - No compression of replies, which are small.
 //   - Connections are spread over all addresses of a host. An address that drops all
 //     packets costs 0.3 s, because the next address is then tried, too.

@@ -66,12 +66,16 @@ func (d *doctor) command() *cobra.Command {
 do if a check fails. It sends up to 21 MiB into a session that it cancels. It
 never creates, replaces or deletes an object. Each check takes at most 10 s.
 
-The checks are: config (which configuration file was read), state (uploads can be
-saved), endpoint (it answers as Cloud Storage does), clock (less than a minute off; otherwise
-exit code 78), credentials (a token can be obtained, and the service accepts it),
-permission (storage.objects.create; which of storage.objects.list, storage.objects.get
-and storage.objects.delete are missing, and what needs them) and throughput (at least
-64 KiB/s; otherwise exit code 75).
+The checks are:
+
+  config       which configuration file was read
+  state        uploads can be saved
+  endpoint     it answers as Cloud Storage does
+  clock        it is less than a minute off; otherwise the exit code is 78
+  credentials  a token can be obtained, and the service accepts it
+  permission   storage.objects.create is granted; it names what needs
+               storage.objects.list, .get and .delete, if they are missing
+  throughput   at least 64 KiB/s; otherwise the exit code is 75
 
 The exit code is that of the first check that failed.`,
 		Example:           `  gcsup doctor gs://my-bucket`,

@@ -40,7 +40,7 @@ func (f *targetFlags) addSaving(fs *pflag.FlagSet) {
 // addReading adds the flags of a command that uses no saved uploads.
 func (f *targetFlags) addReading(fs *pflag.FlagSet) {
 	f.add(fs)
-	f.state.addDir(fs, "`DIR` in which --emulator has its default (default: $"+process.StateDirEnv+", else the user's state directory)")
+	f.state.addDir(fs, "the default of --emulator is \"emulator\" in `DIR` (default: $"+process.StateDirEnv+", else the user's state directory)")
 }
 
 func (f *targetFlags) add(fs *pflag.FlagSet) {

@@ -168,7 +168,7 @@ func some(flags []*pflag.Flag, group []string) string {
 	case len(lacks) < len(has):
 		return " (without " + strings.Join(lacks, ", ") + ")"
 	}
-	return " (" + strings.Join(has, ", ") + ")"
+	return " (only " + strings.Join(has, ", ") + ")"
 }
 
 // flags writes a table of flags.

@@ -59,7 +59,7 @@ func topics() []cmdline.Topic {
 		},
 		cmdline.Topic{
 			Name: "environment", Title: "Environment", Short: "The environment variables", Section: true,
-			Text:    `A flag on the command line has priority over its variable, and over the variables of the flags that it excludes. A variable has priority over the configuration file.`,
+			Text:    topicText("environment"),
 			Entries: variables,
 		},
 		cmdline.Topic{
@@ -99,14 +99,14 @@ func exitCodes() (entries []cmdline.Entry) {
 
 // variables are the environment variables.
 var variables = []cmdline.Entry{
-	{Term: "GCSUP_…", Text: "the value of any flag whose name follows, in capitals and with _ for -: GCSUP_LIMIT_RATE=20MiB is --limit-rate 20MiB, GCSUP_QUIET=true is --quiet, and GCSUP_SKIP_IDENTICAL=true is --skip-identical without a value. It applies to every command that has the flag. An empty variable counts as unset, and so does false, but for --skip-identical false is off. A wrong value is refused with the name of the variable and exit code 64. A variable that no flag has is a warning. The variables of --state-… apply only with --state; --help, --version and --name have none"},
+	{Term: "GCSUP_…", Text: "the value of the flag whose name follows"},
 	{Term: "GCSUP_ADDITIONAL_HEADERS", Text: "the value of --additional-headers, for a secret header: other users of the machine can read the command line"},
 	{Term: process.StateDirEnv, Text: "the state directory (default: gcsup in $XDG_STATE_HOME or ~/.local/state)"},
 	{Term: encryptionKeyEnv, Text: "the base64 of the customer-supplied key, without --encryption-key-file"},
 	{Term: "STORAGE_EMULATOR_HOST", Text: "send to this host without credentials, as the official libraries do; no effect with --endpoint or --emulator"},
 	{Term: "GOOGLE_APPLICATION_CREDENTIALS", Text: "a file with credentials (default: those of gcloud auth application-default login, else the machine's service account)"},
 	{Term: "GOOGLE_CLOUD_QUOTA_PROJECT, GOOGLE_CLOUD_UNIVERSE_DOMAIN", Text: "as for the official libraries"},
-	{Term: "GOOGLE_API_CERTIFICATE_CONFIG", Text: "the file that describes a client certificate (default: ~/.config/gcloud/certificate_config.json). It names the files of the certificate and its key, {\"cert_configs\":{\"workload\":{\"cert_path\":…,\"key_path\":…}}}, which are read again for each connection, or a helper program that signs (pkcs11, macos_keychain, windows_store). A file that cannot be used is exit code 78. Certificates of a Secure Connect helper (context_aware_metadata.json) are not supported"},
+	{Term: "GOOGLE_API_CERTIFICATE_CONFIG", Text: "the file that describes a client certificate (default: ~/.config/gcloud/certificate_config.json)"},
 	{Term: "GOOGLE_API_USE_CLIENT_CERTIFICATE", Text: "true: use the certificate, and send to https://storage.mtls.googleapis.com unless another endpoint is given; false: use none (default: show it if the server asks for one)"},
 	{Term: "GOOGLE_API_USE_MTLS_ENDPOINT", Text: "always or never: select https://storage.mtls.googleapis.com, or not, whatever the certificate is"},
 	{Term: "GOOGLE_CLOUD_PROJECT, CLOUDSDK_CORE_PROJECT", Text: "the project whose buckets the shell completes (default: that of the credentials, else that of gcloud)"},

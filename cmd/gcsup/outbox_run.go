@@ -92,7 +92,7 @@ func (f *outboxRunFlags) add(fs *pflag.FlagSet) {
 	cmdline.DurationVar(fs, &f.rescan, "rescan", time.Minute, "scan the whole directory every `DURATION`, for files whose notification was lost")
 	fs.Var(&f.then, "then", "what happens to a file that was uploaded, an `ACTION`: remove, keep or move=DIR")
 	fs.BoolVar(&f.ordered, "ordered", false, "upload one file at a time, by name; a file that fails blocks all later ones")
-	fs.IntVar(&f.attempts, "attempts", 10, "after `N` failures in a row, move a file to DIR/.failed, or exit with --ordered; 0: never")
+	fs.IntVar(&f.attempts, "attempts", 10, "after `N` failures in a row, move a file to DIR/.failed, or, with --ordered, exit; 0: never")
 	fs.Var(&f.jobs, "jobs", "upload `N` files at a time, or auto: more while the throughput rises")
 	cmdline.Common(fs, "settle", "then", "ordered", "jobs")
 	f.objects.addService(fs)

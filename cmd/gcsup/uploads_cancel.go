@@ -40,7 +40,7 @@ func newUploadsCancel(std stdio) *cobra.Command {
 		Short: "Cancel saved uploads at the service and delete them",
 		Long: `cancel cancels the sessions of saved uploads, so that the service drops their bytes, and
 deletes the saved uploads. Give IDs, or --all or --older-than for the uploads to the
-endpoint in use. No variable of the environment sets --all here. An upload is kept,
+endpoint in use: a variable such as GCSUP_ALL cannot replace them. An upload is kept,
 with exit code 75, if a process is working on it, or if the service does not confirm that
 its parts are removed.`,
 		Example: `  gcsup uploads cancel 5f0c2f7d

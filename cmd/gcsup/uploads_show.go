@@ -27,9 +27,9 @@ func newUploadsShow(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a saved upload, and what the service holds of it",
-		Long: `show prints the committed bytes of an upload, which it queries, and whether its source
-has changed since the upload started. It changes nothing. An upload that a process is working on is shown
-as it was last saved.`,
+		Long: `show asks the service for the committed offset of an upload. It prints the offset, and
+whether the source has changed since the upload started. It changes nothing. An upload
+that a process is working on is shown as it was last saved.`,
 		Example:           `  gcsup uploads show 5f0c2f7d`,
 		Args:              cmdline.Exactly(1, "the ID of one saved upload, as uploads list shows it"),
 		ValidArgsFunction: target.completeIDs,

@@ -39,7 +39,7 @@ func (f *Flags) Add(fs *flag.FlagSet) {
 	fs.IntVar(&f.randomFaults, "random-faults", 0, "`N` random faults during uploads; none is permanent")
 	fs.Uint64Var(&f.faultSeed, "fault-seed", 0, "with --random-faults: the same `SEED` gives the same faults (default: another each time)")
 	f.faultSpan = 16 << 20
-	fs.Var(&f.faultSpan, "fault-span", "with --random-faults: `SIZE` of the uploads, within which connections are cut")
+	fs.Var(&f.faultSpan, "fault-span", "with --random-faults: cut connections within the first `SIZE` bytes of an upload")
 	fs.BoolVar(&f.createBuckets, "create-buckets", false, "create a bucket when it is first named")
 	fs.BoolVar(&f.tls, "tls", false, "serve https")
 	fs.BoolVar(&f.http2, "http2", true, "with --tls, offer HTTP/2")

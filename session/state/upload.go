@@ -49,8 +49,8 @@ type Upload struct {
 	MovedFrom string `json:"moved_from,omitempty"`
 
 	// Spool is set for a stream whose bytes are kept on disk until the service has committed
-	// them. There is then no other source. Session has no URI until the session is started, and
-	// HighWater may be less than what was sent, which may be every byte on disk.
+	// them. There is then no other source. Session has no URI until the session is started.
+	// HighWater may be too low: every byte on disk may have been sent.
 	Spool *Spool `json:"spool,omitempty"`
 
 	// Gzip is set if Spec.Gzip is, and there is no Spool. The offsets and the checkpoints are then those
@@ -66,7 +66,7 @@ type GzipState struct {
 	// Size is the compressed size; 0 until the whole source is compressed.
 	Size int64 `json:"size,omitempty"`
 
-	// Source is the CRC32C of the beginning of the file whose compressed bytes end at
+	// Source is a checkpoint of the file. The compressed bytes of the file up to there end at
 	// Upload.HighWater, or about at the end of the last of Upload.Parts.
 	Source chunk.Checkpoint `json:"source"`
 }

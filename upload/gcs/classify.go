@@ -14,13 +14,13 @@ import (
 //
 //	attrs, err := backoff.Retry(ctx, backoff.Policy{}, stat, &backoff.Options{Classify: gcs.Classify})
 //
-// Disable the library's own retries with storage.WithPolicy(storage.RetryNever), or
-// each attempt makes several requests. To honor the Retry-After header, return
+// Disable the library's own retries with storage.WithPolicy(storage.RetryNever).
+// Otherwise each attempt makes several requests. To honor the Retry-After header, return
 // [StatusError] from the operation.
 func Classify(err error) backoff.Verdict { return backoff.Classify(StatusError(err)) }
 
 // StatusError returns an error that wraps err and a [*backoff.StatusError] if err
-// is an error reply from the official library. Else it returns err.
+// is an error reply from the official library. Otherwise it returns err.
 func StatusError(err error) error {
 	e, ok := errors.AsType[*googleapi.Error](err)
 	if !ok {

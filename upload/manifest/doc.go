@@ -43,7 +43,7 @@
 //   - Memory does not grow with the number of records: Skip sorts them on disk,
 //     in temporary files beside the manifest.
 //
-// A manifest records no options except the endpoint, and Skip does not read the bucket. Use another
-// manifest if the options change. If objects may have been deleted or replaced, [Check] compares the records with the
-// buckets, and Skip does if the jobs were looked up.
+// A manifest records no options except the endpoint. Use another manifest if the options change. Skip does not read the
+// bucket. If objects may have been deleted or replaced, use [Check], or give Skip jobs that [upload.Uploader.Lookup]
+// looked up.
 package manifest

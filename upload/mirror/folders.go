@@ -13,7 +13,7 @@ import (
 // FoldersLeft describes folders of a bucket with hierarchical namespace that may be empty after a run.
 type FoldersLeft struct {
 	Names []string // of the first folders; they end in a slash
-	Count int64    // of all; 0 if it is not known, perhaps because the bucket has none
+	Count int64    // of all; 0 if it is not known: there may be none
 	Err   error    // why the first one was not deleted
 }
 

@@ -19,8 +19,8 @@
 //   - Memory does not grow with the number of files, except for 12 bytes for each
 //     name of a list that is not sorted.
 //   - A walk uses [os.Root] and reads nothing outside its source, unless
-//     Options.FollowSymlinks is set. The job has a path, because an upload opens the
-//     file later.
+//     Options.FollowSymlinks is set. An upload opens Job.Path later, when a
+//     directory may have been replaced by a link: see [upload.Job].Below.
 //   - Every file is yielded, or reported in Job.Err, unless the options leave it out or
 //     it was removed during the walk. A [List] that is not sorted compares hashes
 //     of names, and leaves out a file if its hash is that of another name. Empty

@@ -35,7 +35,7 @@ var Meanings = []Meaning{
 	{OK, "done, or skipped"},
 	{Usage, "usage: a flag or a name is invalid, or the service rejects the request as invalid"},
 	{Data, "the source changed, a checksum does not match, the server's answers contradict each other, or a saved upload is damaged or incomplete"},
-	{NoInput, "the source does not exist or cannot be read, or standard input is closed"},
+	{NoInput, "the source does not exist or cannot be opened, or standard input is closed"},
 	{Unavailable, "no such bucket or service; the session was lost more than three times or canceled; a daily quota is used up"},
 	{Command, "the command after -- failed, or could not be started; no object was made"},
 	{Exists, "a precondition failed"},
