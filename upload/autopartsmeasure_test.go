@@ -1,14 +1,19 @@
 package upload_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -59,5 +64,41 @@ func TestAutoPartsKeepsConnections(t *testing.T) {
 			t.Errorf("%d requests close their connection", n)
 		}
 		w.wantObject("obj", content)
+	})
+}
+
+// TestAutoPartsProbes checks that a request that is given up because its connection is slow no longer has the turn of
+// the circuit breaker: the other files do not wait for its outcome.
+func TestAutoPartsProbes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, distant(mib), func(w *world) {
+		const small = 4
+		refuse := func(op faults.Op, times int, wait string) {
+			do := faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: wait, Early: op == faults.OpPut}
+			w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Times: times, Do: do})
+		}
+		refuse(faults.OpPut, 1, "")
+		refuse(faults.OpInsert, small, "4") // the large file retries first
+		up, path := w.uploader(auto), w.file(data(64*mib))
+		start := time.Now()
+		var large, files sync.WaitGroup
+		large.Go(func() {
+			if _, err := up.File(w.t.Context(), path, spec); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range small {
+			files.Go(func() {
+				s := upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}
+				if _, err := up.Reader(w.t.Context(), bytes.NewReader(data(1000)), s); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		files.Wait()
+		if took := time.Since(start); took > 5*time.Second || w.saw(upload.Divided) != 1 {
+			t.Errorf("small files took %v\n%s", took, w.trace())
+		}
+		large.Wait()
 	})
 }

@@ -87,7 +87,7 @@ func (r *Retry) Succeeded() { r.waiter.Succeeded() }
 // Waited returns how long the waits took.
 func (r *Retry) Waited() time.Duration { return r.waiter.Waited() }
 
-// Close records that the upload ended.
+// Close records that the upload ended, or gave up a request. Other uploads no longer wait for the outcome.
 func (r *Retry) Close() { r.waiter.Close() }
 
 // Progressed records that the server committed more bytes.
