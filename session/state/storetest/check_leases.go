@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,8 +114,8 @@ func deletedUnderLease(s *subject) {
 		id := fmt.Sprint("id-", n)
 		s.steps("a acquire %[1]s; a save %[1]s 1; a delete %[1]s", id)
 		b, c := s.processes["b"], call{Name: "acquire", ID: id}
-		if a, err := s.call(s.Context(), b, c); err == nil { // the lease ended with Delete
-			s.succeeded(b, s.upload(id), c, a)
+		if _, err := s.call(s.Context(), b, c); err == nil { // the lease ended with Delete
+			s.succeeded(b, s.upload(id), c)
 			s.steps("a !begin %[1]s; a !save %[1]s 3; b release %[1]s; a acquire %[1]s", id)
 		} else {
 			s.means(err, state.ErrInUse, "Acquire of a lease that is held")
@@ -128,11 +129,14 @@ func deletedUnderLease(s *subject) {
 func concurrentLease(s *subject) {
 	s.steps("a acquire; a save 1")
 	a, saved := s.processes["a"], s.version("id", 1)
+	l := a.worker.lease("id")
 	use := func() {
-		for _, c := range []call{{Name: "begin", ID: "id"}, {Name: "save", ID: "id", Upload: saved}, {Name: "lease-load", ID: "id"}} {
+		for _, c := range []call{
+			{Name: "begin", ID: "id"}, {Name: "save", ID: "id", Upload: saved}, {Name: "lease-load", ID: "id"},
+		} {
 			got, err := s.call(s.Context(), a, c)
-			if err != nil || c.Name == "lease-load" && string(got.Upload) != string(saved) || got.Fence <= 0 {
-				s.Errorf("%s: %v, saved upload %s, fencing number %d", c.Name, err, describe(got.Upload), got.Fence)
+			if fence := l.Fence(); err != nil || c.Name == "lease-load" && !slices.Equal(got.Upload, saved) || fence <= 0 {
+				s.Errorf("%s: %v, saved upload %s, fencing number %d", c.Name, err, describe(got.Upload), fence)
 			}
 		}
 	}

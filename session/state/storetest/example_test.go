@@ -17,7 +17,7 @@ import (
 func Example() {
 	testStore := func(t *testing.T) {
 		storetest.RunVirtual(t, func(t *testing.T) storetest.Place {
-			m := newMemory("", time.Minute)
+			m := newMemory(flaw{}, time.Minute)
 			return storetest.Place{
 				Open:      func() storetest.Process { return m.open(0) },
 				OpenAhead: m.open,
@@ -31,7 +31,7 @@ func Example() {
 
 	testFlawed := func(t *testing.T) {
 		storetest.RunVirtual(t, func(t *testing.T) storetest.Place {
-			m := newMemory("", time.Minute)
+			m := newMemory(flaw{}, time.Minute)
 			return storetest.Place{
 				Open: func() storetest.Process {
 					p := m.open(0)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,88 +15,43 @@ import (
 	"gcsup/session/state/storetest"
 )
 
-// flaws lists, for each check, the flaws of a store in memory that it must report. A
-// store with locks has them, if the check is not for leases only.
-var flaws = map[string][]string{
-	"round trip":                   {"the path is text", "the move is lost", "the compression is lost", "times have seconds"},
-	"replace":                      {"save does not replace", "save replaces all", "a longer saved upload stays"},
-	"pointers":                     {"save keeps the pointer", "a saved upload is loaded once", "save changes the saved upload"},
-	"list":                         {"the list has the order of a locale", "the list is one page", "locks are listed"},
-	"delete":                       {"delete of nothing fails", "delete does nothing", "delete deletes all"},
-	"no upload":                    {"another error of nothing", "nil of nothing"},
-	"invalid IDs":                  {"any ID can be locked", "another error of an invalid ID"},
-	"damaged":                      {"the ID is not compared", "the error has the data", "damaged is no upload", "load deletes a damaged upload"},
-	"newer version":                {"newer is damaged", "load deletes a newer upload", "the error has the data"},
-	"concurrent saves":             {"save is not atomic", "save deletes first", "only one save at a time"},
-	"concurrent saves and deletes": {"a deletion breaks a save", "a save breaks a deletion"},
-	"canceled":                     {"no upload if canceled", "a canceled save is cut", "nothing is listed if canceled", "a canceled lock stays", "the cause of a context is returned"},
-	"lock": {
-		"locks do nothing", "a process can lock twice", "another error of a lock", "lock waits", "save unlocks", "delete unlocks", "unlock deletes",
-		"no HeldError of a lock",
-	},
-	"holder of a lock":               {"the HeldError is of the caller", "a later holder has an earlier Since"},
-	"unlock twice":                   {"unlock unlocks any lock"},
-	"reads without the lock":         {"load needs the lock", "load locks"},
-	"lock race":                      {"two can lock"},
-	"lock check":                     {"never locked", "only others lock", "the check locks"},
-	"crash between calls":            {"a lock survives its process", "a save is lost in a crash"},
-	"crash between calls of a lease": {"a lock survives its process", "a save is lost in a crash"},
-	"crash during calls":             {"a save is lost in a crash", "save returns before it is durable"},
-
-	"lease": {
-		"no HeldError", "nothing is left", "a lease saves any upload", "no fencing numbers", "a request has another context", "Context ends with Release",
-		"the cause of a context is returned",
-	},
-	"lease race":                    {"two can acquire"},
-	"lease is renewed":              {"leases are not renewed", "the renewal does not show", "the holder is that of the renewal", "the TTL is what is left"},
-	"lease runs out and is renewed": {"requests do not end", "Begin does nothing", "Context ends with the lease", "a lease that ran out is lost"},
-	"lease runs out and is acquired": {
-		"a lost lease is renewed", "Context never ends", "the loss has another cause", "save under a lost lease", "delete under a lost lease",
-		"release of a lost lease saves", "requests may last too long", "a lease runs out early", "Begin does nothing",
-	},
-	"lease of a call that was given up": {"a lease outlives its call", "a lease ends with its call"},
-	"lease of a dead process":           {"a lease never runs out", "requests may last too long", "every look is a renewal"},
-	"fencing numbers":                   {"no fencing numbers", "fencing numbers of a process", "fencing numbers are deleted"},
-	"delete under a lease":              {"delete ends the lease, and save does not see it"},
-	"save without a lease":              {"save needs no lease", "delete needs no lease"},
-	"release":                           {"release keeps the lease", "release does not save"},
-	"release fails":                     {"release hides its failure"},
-	"concurrent calls of a lease":       {"calls exclude each other"},
-	"lease of a clock ahead":            {"the holder's clock decides", "the challenger's clock decides"},
-	"lease of a clock behind":           {"the holder's clock decides", "the challenger's clock decides"},
-}
-
-// TestFlaws checks that each check fails for the flaws that it must detect.
+// TestFlaws checks that each check reports the flaws that name it.
 func TestFlaws(t *testing.T) {
+	checks := make(map[string]storetest.Check)
 	for _, c := range storetest.Checks() {
-		if len(flaws[c.Name]) == 0 {
+		checks[c.Name] = c
+		if !slices.ContainsFunc(flaws, func(f flaw) bool { return slices.Contains(f.reportedBy(), c.Name) }) {
 			t.Errorf("no store fails the check %q", c.Name)
 		}
-		for _, flaw := range flaws[c.Name] {
-			t.Run(c.Name+"/"+flaw, func(t *testing.T) {
+	}
+	for _, f := range flaws {
+		for _, name := range f.reportedBy() {
+			c, ok := checks[name]
+			if !ok {
+				t.Errorf("there is no check %q", name)
+				continue
+			}
+			t.Run(name+"/"+f.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var ttl time.Duration
 					if c.Needs == storetest.Leases || c.Needs == storetest.Clocks {
 						ttl = time.Minute
 					}
 					for range attempts {
-						found := fails(t, c, newMemory(flaw, ttl).place())
+						found := fails(t, c, newMemory(f, ttl).place())
 						time.Sleep(time.Second) // a save may be late
 						if found {
 							return
 						}
 					}
-					t.Errorf("the check %q does not report that %s", c.Name, flaw)
+					t.Errorf("the check %q does not report that %s", name, f.name)
 				})
 			})
 		}
 	}
-	for name := range flaws {
-		if !slices.ContainsFunc(storetest.Checks(), func(c storetest.Check) bool { return c.Name == name }) {
-			t.Errorf("there is no check %q", name)
-		}
-	}
 }
+
+func (f flaw) reportedBy() []string { return strings.Split(f.checks, ", ") }
 
 // attempts is how often a check is made. Some flaws show only if two goroutines
 // collide.
@@ -127,40 +83,32 @@ func (r *recorder) Fatalf(string, ...any) {
 func TestIncompletePlaces(t *testing.T) {
 	type place = storetest.Place
 	type process = storetest.Process
-	// in changes each process of a place.
-	in := func(change func(*process)) func(*place) {
-		return func(p *place) {
-			open := p.Open
-			p.Open = func() process {
-				opened := open()
-				change(&opened)
-				return opened
-			}
-		}
-	}
 	const locks, leases = 0, time.Minute
 	for _, incomplete := range []struct {
 		name   string
 		ttl    time.Duration
-		change func(*place)
+		change func(*place, *process)
 	}{
-		{"no Put", locks, func(p *place) { p.Put = nil }},
-		{"no Kill", locks, in(func(p *process) { p.Kill = nil })},
-		{"no Store", locks, in(func(p *process) { p.Store = nil })},
-		{"a TTL of locks", locks, func(p *place) { p.TTL = time.Minute }},
-		{"leases that are missing", locks, func(p *place) { p.Without = []storetest.Feature{storetest.Quarantine} }},
-		{"lock checks that it has", locks, func(p *place) { p.Without = append(p.Without, storetest.LockChecks) }},
-		{"an unknown feature", locks, func(p *place) { p.Without = append(p.Without, "x") }},
-		{"no TTL", leases, func(p *place) { p.TTL = 0 }},
-		{"no Pause", leases, in(func(p *process) { p.Pause = nil })},
-		{"no clocks", leases, func(p *place) { p.OpenAhead = nil }},
-		{"clocks that it has", leases, func(p *place) { p.Without = append(p.Without, storetest.Clocks) }},
-		{"a quarantine that is gone", leases, func(p *place) { p.Without = nil }},
+		{"no Put", locks, func(p *place, _ *process) { p.Put = nil }},
+		{"no Kill", locks, func(_ *place, p *process) { p.Kill = nil }},
+		{"no Store", locks, func(_ *place, p *process) { p.Store = nil }},
+		{"a TTL of locks", locks, func(p *place, _ *process) { p.TTL = time.Minute }},
+		{"leases that are missing", locks, func(p *place, _ *process) { p.Without = p.Without[:1] }},
+		{"hidden lock checks", locks, func(p *place, _ *process) { p.Without = append(p.Without, storetest.LockChecks) }},
+		{"an unknown feature", locks, func(p *place, _ *process) { p.Without = append(p.Without, "x") }},
+		{"no TTL", leases, func(p *place, _ *process) { p.TTL = 0 }},
+		{"no Pause", leases, func(_ *place, p *process) { p.Pause = nil }},
+		{"no clocks", leases, func(p *place, _ *process) { p.OpenAhead = nil }},
+		{"hidden clocks", leases, func(p *place, _ *process) { p.Without = append(p.Without, storetest.Clocks) }},
+		{"a quarantine that is gone", leases, func(p *place, _ *process) { p.Without = nil }},
+		{"", leases, func(*place, *process) {}},
 	} {
-		p := newMemory("", incomplete.ttl).place()
-		incomplete.change(&p)
-		if !fails(t, storetest.Checks()[0], p) {
-			t.Errorf("a Place with %s is accepted", incomplete.name)
+		place := newMemory(flaw{}, incomplete.ttl).place()
+		process := place.Open()
+		incomplete.change(&place, &process)
+		place.Open = func() storetest.Process { return process }
+		if accepted := !fails(t, storetest.Checks()[0], place); accepted != (incomplete.name == "") {
+			t.Errorf("a Place with %q is accepted: %t", incomplete.name, accepted)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (s *subject) do(st step) {
 		p.resume = p.Pause()
 		s.left(p)
 	case "leave":
-		s.make(p, u, 0, call{Name: "leave", ID: st.id})
+		p.worker.lease(u.id).leave()
 		p.resume = func() {}
 		s.left(p)
 	case "resume":
@@ -166,16 +166,17 @@ func (s *subject) make(p *process, u *upload, outcome byte, c call) {
 	case '~':
 		ctx = ended()
 	}
-	a, err := s.call(ctx, p, c)
+	_, err := s.call(ctx, p, c)
 	if outcome == 0 && err != nil && c.Name == "acquire" && u.holder != nil && u.holder.absent {
-		a, err = s.acquire(p, u, c, err)
+		s.acquire(p, u, c, err)
+		err = nil
 	}
 	switch outcome {
 	case 0:
 		if err != nil {
 			s.Fatalf("%v", err)
 		}
-		s.succeeded(p, u, c, a)
+		s.succeeded(p, u, c)
 	case '!':
 		s.means(err, state.ErrInUse, "the error")
 		if exclusive {
@@ -187,36 +188,33 @@ func (s *subject) make(p *process, u *upload, outcome byte, c call) {
 		}
 	case '~':
 		s.means(err, nil, "the error, with a context that is done")
-		undo := map[string]string{"lock": "unlock", "acquire": "release"}[c.Name]
 		switch {
-		case err != nil && (c.Name == "save" || c.Name == "delete"):
+		case err == nil:
+			s.succeeded(p, u, c)
+			if undo := map[string]string{"lock": "unlock", "acquire": "release"}[c.Name]; undo != "" {
+				s.make(p, u, 0, call{Name: undo, ID: u.id})
+			}
+		case c.Name == "save" || c.Name == "delete":
 			u.saved, u.unsure = s.loadsOneOf(s.processes["b"], u.id, u.saved, c.Upload), s.place.TTL > 0
-		case err != nil:
-		case undo != "":
-			s.succeeded(p, u, c, a)
-			s.make(p, u, 0, call{Name: undo, ID: u.id})
-		default:
-			s.succeeded(p, u, c, a)
 		}
 	}
 }
 
 // acquire waits until the lease of a dead or paused holder has expired. err is the error of
 // the first call.
-func (s *subject) acquire(p *process, u *upload, c call, err error) (a answer, _ error) {
+func (s *subject) acquire(p *process, u *upload, c call, err error) {
 	s.Helper()
-	for began := time.Now(); err != nil; a, err = s.call(s.Context(), p, c) {
+	for began := time.Now(); err != nil; _, err = s.call(s.Context(), p, c) {
 		s.heldError(u, err, true)
 		if d := time.Since(began); d > s.limit() {
 			s.Fatalf("the lease has not expired after %v, with a TTL of %v", d, s.place.TTL)
 		}
 		time.Sleep(s.place.TTL / 16)
 	}
-	return a, nil
 }
 
 // succeeded records what all processes must see after a call.
-func (s *subject) succeeded(p *process, u *upload, c call, a answer) {
+func (s *subject) succeeded(p *process, u *upload, c call) {
 	s.Helper()
 	switch c.Name {
 	case "lock", "acquire":
@@ -230,10 +228,11 @@ func (s *subject) succeeded(p *process, u *upload, c call, a answer) {
 		}
 		u.holder, u.leased, u.unsure, u.late, u.seen, u.last = p, c.Name == "acquire", false, false, nil, nil
 		if u.leased && s.place.TTL > 0 {
-			if a.Fence <= u.fence {
-				s.Errorf("the fencing number is %d, after one of %d", a.Fence, u.fence)
+			fence := p.worker.lease(u.id).Fence()
+			if fence <= u.fence {
+				s.Errorf("the fencing number is %d, after one of %d", fence, u.fence)
 			}
-			u.fence = a.Fence
+			u.fence = fence
 		}
 	case "unlock", "release":
 		if u.holder == p {
@@ -243,10 +242,10 @@ func (s *subject) succeeded(p *process, u *upload, c call, a answer) {
 			u.saved = c.Upload
 		}
 	case "begin":
-		s.kept(u, a.Fence)
+		s.kept(p, u)
 	case "save", "store-save":
 		u.saved, u.damage = c.Upload, nil
-		s.kept(u, a.Fence)
+		s.kept(p, u)
 	case "delete", "store-delete", "set-aside":
 		u.saved, u.damage, u.unsure = nil, nil, s.place.TTL > 0
 	}
@@ -254,9 +253,10 @@ func (s *subject) succeeded(p *process, u *upload, c call, a answer) {
 
 // kept records that the holder has the lock or lease: if it had ended with Delete, the
 // holder acquired it again.
-func (s *subject) kept(u *upload, fence int64) {
+func (s *subject) kept(p *process, u *upload) {
 	s.Helper()
 	if u.leased && s.place.TTL > 0 {
+		fence := p.worker.lease(u.id).Fence()
 		if fence != u.fence && !u.unsure {
 			s.Errorf("the fencing number changed from %d to %d", u.fence, fence)
 		}

@@ -125,18 +125,18 @@ func (s *subject) complete(p *process) {
 	if p.do == nil || p.Kill == nil || s.place.Put == nil {
 		s.Fatalf("Place.Put, Process.Store and Process.Kill are required")
 	}
-	has, err := s.call(s.Context(), p, call{Name: "features"})
+	got, err := s.call(s.Context(), p, call{Name: "features"})
 	if err != nil {
 		s.Fatalf("open the Store: %v", err)
 	}
-	p.features = has.Features
-	leaser := slices.Contains(p.features, Leases)
+	features := got.Features
+	leaser := slices.Contains(features, Leases)
 	if s.place.OpenAhead != nil {
-		p.features = append(p.features, Clocks)
+		features = append(features, Clocks)
 	}
 	all := []Feature{LockChecks, Quarantine, Leases, Clocks}
 	for _, f := range all {
-		if has := slices.Contains(p.features, f); has == slices.Contains(s.place.Without, f) && (leaser || f != Clocks) {
+		if has := slices.Contains(features, f); has == slices.Contains(s.place.Without, f) && (leaser || f != Clocks) {
 			s.Fatalf("Place.Without must have %q exactly if the Store does not have it, which is %t", f, !has)
 		}
 	}

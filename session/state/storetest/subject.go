@@ -32,12 +32,11 @@ type subject struct {
 // process is a process of the place.
 type process struct {
 	Process
-	name     string
-	do       func(context.Context, call) (answer, error)
-	worker   *worker // nil if it is another process
-	features []Feature
-	absent   bool // it is dead or paused
-	resume   func()
+	name   string
+	do     func(context.Context, call) (answer, error)
+	worker *worker // nil if it is another process
+	absent bool    // it is dead or paused
+	resume func()
 }
 
 // upload is what the contract requires of one upload after the steps so far.
@@ -169,7 +168,7 @@ func (s *subject) observeOne(p *process, u *upload) {
 	if u.holder == p && u.leased {
 		s.loads(p, u, "lease-load")
 	}
-	if slices.Contains(p.features, LockChecks) && !u.unsure && (u.holder == nil || !u.holder.absent) {
+	if !slices.Contains(s.place.Without, LockChecks) && !u.unsure && (u.holder == nil || !u.holder.absent) {
 		if got, err := s.call(s.Context(), p, call{Name: "locked", ID: u.id}); err != nil || got.Locked != (u.holder != nil) {
 			s.Fatalf("Locked of %s in process %s returned %v, %v; want %v", u.id, p.name, got.Locked, err, u.holder != nil)
 		}

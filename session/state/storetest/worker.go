@@ -38,7 +38,6 @@ type (
 		Upload   []byte
 		IDs      []string
 		Locked   bool
-		Fence    int64 // of the lease of the process
 		Features []Feature
 	}
 )
@@ -95,8 +94,6 @@ func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 				w.ends = append(w.ends, end)
 			})
 		}
-	case "leave":
-		lease.leave()
 	case "release":
 		w.change(func() { lease.released = true })
 		err = lease.Release(ctx, t)
@@ -122,9 +119,6 @@ func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 		a.Features = features(w.store)
 	default:
 		panic("storetest: no such call: " + name)
-	}
-	if lease != nil {
-		a.Fence = lease.Fence()
 	}
 	return a, err
 }
