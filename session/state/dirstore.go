@@ -78,9 +78,13 @@ func OpenDir(dir string) (*Dir, error) {
 // makeDir creates a directory and its parents durably: they survive a power
 // loss.
 func makeDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && info.IsDir() {
+		return nil
+	}
 	parent := filepath.Dir(dir)
-	if info, err := os.Stat(dir); err == nil && info.IsDir() || parent == dir {
-		return err
+	if parent == dir {
+		return err // a drive of Windows that does not exist
 	}
 	if err := makeDir(parent); err != nil {
 		return err

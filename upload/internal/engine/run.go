@@ -300,8 +300,8 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 	if r.state.Committed > before.Committed {
 		r.progressed()
 	}
-	if r.state.Adopted && reply.Op == session.OpQuery && !action.Wait {
-		r.state.Adopted = false // from now on this process knows which bytes were sent
+	if !action.Wait {
+		r.state.Adopted = false // the first request is a query: from now on this process knows which bytes were sent
 	}
 	if differs, err := r.verify(ctx, reply); differs != nil {
 		reply.Differs, reply.Err = true, differs
@@ -341,7 +341,7 @@ func (r *Run) progressed() {
 // error if they differ although the source is unchanged.
 func (r *Run) verify(ctx context.Context, reply session.Reply) (differs, err error) {
 	offset := reply.Committed
-	if offset <= 0 || offset != r.state.Committed || offset == r.current.verified {
+	if offset != r.state.Committed || offset == r.current.verified {
 		return nil, nil
 	}
 	p := prefix(reply)

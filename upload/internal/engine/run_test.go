@@ -90,6 +90,9 @@ func TestRun(t *testing.T) {
 		{name: "two requests commit something: the same size", size: 9 * q, faults: on(put, kept(q), kept(3*q)),
 			log: "start 200 send; put 0-8q 503 query; wait 1s; query 308 q send; put q-8q 503 query; wait 1s; query 308 3q send; put 3q-8q 308 8q send; finalize 8q-9q 200 done"},
 
+		{name: "a request commits something, and a query fails; the next one commits nothing: the same size", size: 9 * q, faults: append(on(put, kept(q), status(503)), on(query, status(503))...),
+			log: "start 200 send; put 0-8q 503 query; wait 1s; query 503 query; wait 2s; query 308 q send; put q-8q 503 query; wait 1s; query 308 q send; put q-8q 308 8q send; finalize 8q-9q 200 done"},
+
 		{name: "windows", stream: true, size: 5*q + 5, log: sent + "; put 2q-4q 308 4q send; finalize 4q-5q+5 200 done"},
 		{name: "one window", stream: true, size: q + 5, log: "start 200 send; finalize 0-q+5 200 done"},
 		{name: "lost in the first window", stream: true, size: 3 * q, faults: on(put, gone), log: "start 200 send; put 0-2q 404 query; wait 1s; query 404 begin; restarted; " + sent + "; finalize 2q-3q 200 done"},
@@ -291,6 +294,7 @@ func TestResumedRun(t *testing.T) {
 		{"other bytes", size, fakegcs.Options{}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
 		{"other bytes, an MD5", size, fakegcs.Options{NoRunningHash: true}, other[:2*q], 2 * q, nil, 2 * q, "query 308 2q begin" + damaged},
 		{"more of other bytes", size, fakegcs.Options{}, other[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
+		{"more of other bytes, an MD5", size, fakegcs.Options{NoRunningHash: true}, other[:2*q], q, nil, -1, "query 308 2q query; wait 1s; query 308 2q begin" + restarted},
 		{"more than there is", size, fakegcs.Options{}, shared[:4*q], q, nil, -1, "query 308 4q query; wait 1s; query 308 4q begin" + restarted},
 		{"a source that cannot seek", size, fakegcs.Options{}, ours[:2*q], 2 * q, unseekable, -1, "query 308 2q"},
 	} {

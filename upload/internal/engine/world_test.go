@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,7 @@ type world struct {
 	part         int             // of a requester
 	record       engine.Recorder // of a transfer
 	precondition engine.Precondition
+	socket       syscall.Conn // of all connections; nil if they have none
 
 	mu        sync.Mutex
 	log       []string // see String
@@ -69,6 +71,9 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 			if err != nil {
 				return nil, err
 			}
+			if w.socket != nil {
+				conn = socketConn{conn, w.socket}
+			}
 			return netconn.New(conn), nil // which sends bodies from their memory
 		}
 		client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
@@ -82,6 +87,14 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 		f(w)
 	})
 }
+
+// socketConn is a connection that has the socket of another one.
+type socketConn struct {
+	net.Conn
+	socket syscall.Conn
+}
+
+func (c socketConn) SyscallConn() (syscall.RawConn, error) { return c.socket.SyscallConn() }
 
 // requester returns a requester for the object of spec.
 func (w *world) requester(spec session.Spec) *engine.Requester {

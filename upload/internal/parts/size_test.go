@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/multipart"
+	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/connections"
 )
 
@@ -39,7 +40,7 @@ func TestAutoSizes(t *testing.T) {
 func TestPartSizes(t *testing.T) {
 	t.Parallel()
 	const maxObject = 5 << 40 // https://cloud.google.com/storage/quotas#objects
-	for _, size := range []int64{1, chunk.Granularity, DefaultMin, DefaultMin + 1, 1 << 30, 40 << 30, maxObject - 1, maxObject} {
+	for _, size := range []int64{1, chunk.Granularity, DefaultMin, DefaultMin + 1, 1 << 30, 40 << 30, multipart.MaxParts<<24 + 1, maxObject - 1, maxObject} {
 		for _, n := range []int{0, 1, 2, 8, connections.Max} {
 			for _, minPart := range []int64{1, DefaultMin, 6 << 30, maxObject, math.MaxInt64} {
 				for name, p := range map[string]Options{
@@ -79,6 +80,15 @@ func TestPartsWithoutLimit(t *testing.T) {
 	}
 	if got := streamPart(16<<20, 1<<40, 0); got < 32<<20 {
 		t.Errorf("parts of a stream of %d bytes", got)
+	}
+}
+
+// TestRiskyParts checks that the parts of a multipart upload may be as large as what may be at risk.
+func TestRiskyParts(t *testing.T) {
+	for extra, want := range map[int64]bool{0: false, multipart.MaxParts: true} {
+		if got := (Options{Auto: true}).risky(multipart.MaxParts*atrisk.Least + extra); got != want {
+			t.Errorf("%d bytes more: risky %v", extra, got)
+		}
 	}
 }
 

@@ -237,7 +237,8 @@ func TestSourceIsCheckedBeforeTheJoin(t *testing.T) {
 	}
 }
 
-// TestSentPartsRestoreTheRetries checks that failures of the whole upload before its parts are sent do not count after that.
+// TestSentPartsRestoreTheRetries checks that failures of the whole upload before its parts are sent do not count after that. They
+// count if all parts were sent by an earlier call.
 func TestSentPartsRestoreTheRetries(t *testing.T) {
 	t.Parallel()
 	for by, ops := range map[way][2]faults.Op{byMultipart: {faults.OpPartsStart, faults.OpPartsComplete}, byCompose: {faults.OpGet, faults.OpCompose}} {
@@ -252,6 +253,18 @@ func TestSentPartsRestoreTheRetries(t *testing.T) {
 			}
 		})
 	}
+	inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
+		w.fault(faults.OpPartsComplete, 1, 1, status(403))
+		u := w.begin(byMultipart)
+		_, _ = u.Send(w.Context())
+		u = w.next(u)
+		w.fault(faults.OpPartsList, 1, w.tries, status(503))
+		w.fault(faults.OpPartsComplete, 1, 1, status(503))
+		if _, err := u.Send(w.Context()); !errors.Is(err, session.ErrRetriesExhausted) || u.Journal.Finished() != 3 {
+			t.Errorf("all parts were sent before: %v, %d parts", err, u.Journal.Finished())
+		}
+		w.succeed(u)
+	})
 }
 
 // torn is a source that cannot be read from an offset.

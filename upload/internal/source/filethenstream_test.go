@@ -97,6 +97,12 @@ func TestFileThenStream(t *testing.T) {
 	if _, err := c.Next(t.Context(), base, q); !errors.Is(err, session.ErrUnexpectedData) {
 		t.Errorf("bytes are committed that were not read: %v", err)
 	}
+	for offset, from := range map[int64]int64{1: 1, q: q, q + 1: q} { // less than a unit of the file is left: bytes are sent again
+		b, err := c.Next(t.Context(), offset, 4*q)
+		if err = errors.Join(err, b.Finish()); err != nil || b.Range != (chunk.Range{From: from, To: base}) || b.Last {
+			t.Errorf("from %d: %v, last %v, %v, want from %d", offset, b.Range, b.Last, err, from)
+		}
+	}
 	verdict := func(p content.Prefix, want content.Verdict) {
 		t.Helper()
 		if got, err := c.Compare(t.Context(), p, true); got != want || err != nil {

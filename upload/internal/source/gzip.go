@@ -145,10 +145,7 @@ func (g *Gzip) fill(ctx context.Context) error {
 		return nil
 	}
 	if err := g.stream.fill(ctx); err != nil {
-		if serr := g.body.Err(); serr != nil {
-			return serr
-		}
-		return err
+		return g.cause(err)
 	}
 	next := g.stream.cur
 	for len(g.saved) > 0 && g.saved[0].Offset <= next.To {
@@ -164,6 +161,14 @@ func (g *Gzip) fill(ctx context.Context) error {
 		g.size, g.crc32c = next.To, next.CRC32C
 	}
 	return nil
+}
+
+// cause returns the error of the file, if there is one. Otherwise it returns err, the error of the compressed bytes.
+func (g *Gzip) cause(err error) error {
+	if serr := g.body.Err(); serr != nil {
+		return serr
+	}
+	return err
 }
 
 // OtherCompressor is the error for compressed bytes that are not those of the
@@ -220,12 +225,10 @@ func (g *Gzip) Divide(least int64, sizes stream.Sizes) error {
 // NextPart is [Stream.NextPart].
 func (g *Gzip) NextPart(ctx context.Context) (*Part, chunk.Range, error) {
 	part, rng, err := g.stream.NextPart(ctx)
-	if err != nil && err != io.EOF {
-		if serr := g.body.Err(); serr != nil {
-			err = serr
-		}
+	if err != nil {
+		return nil, chunk.Range{}, g.cause(err)
 	}
-	return part, rng, err
+	return part, rng, nil
 }
 
 // Skip notes that the bytes of rng were compressed only for their checksum. The comparison ends at end. The offsets

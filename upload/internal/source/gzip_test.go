@@ -151,12 +151,21 @@ func TestGzipContent(t *testing.T) {
 			return g.CompareAll(t.Context(), Saved{Compression: &Compression{Source: chunk.Checkpoint{Offset: 1}}})
 		},
 		"Seek": func(g *Gzip) error { return g.Seek(t.Context(), q) },
+		"NextPart": func(g *Gzip) error {
+			if err := g.Divide(q, func(int64) (want, must int64) { return q, q }); err != nil {
+				return err
+			}
+			_, _, err := g.NextPart(t.Context())
+			return err
+		},
 	} {
-		g := NewGzip(FromReaderAt(broken{}, 2*q, silent), Compressor{}, &stream.Memory{}, 0)
-		if err := get(g); !errors.Is(err, chunk.ErrRead) {
-			t.Errorf("%s of a file that cannot be read: %v", name, err)
+		for want, r := range map[error]io.ReaderAt{chunk.ErrRead: broken{}, chunk.ErrChanged: bytes.NewReader(random(q))} {
+			g := NewGzip(FromReaderAt(r, 2*q, silent), Compressor{}, &stream.Memory{}, 0)
+			if err := get(g); !errors.Is(err, want) || errors.Is(err, chunk.ErrRead) != (want == chunk.ErrRead) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+			g.Close()
 		}
-		g.Close()
 	}
 }
 
