@@ -116,7 +116,7 @@ func (l *Link) Pool(limit int) *Pool {
 	defer l.mu.Unlock()
 	if l.pool == nil {
 		limit = max(min(limit, int(l.Memory/connectionMemory)), 1)
-		l.pool = &Pool{tuner: newTuner(limit), held: l.Held, failing: l.Failing, every: l.interval}
+		l.pool = &Pool{tuner: newTuner(limit), held: l.Held, failing: l.Failing, every: l.interval, long: l.Long}
 	}
 	return l.pool
 }

@@ -17,6 +17,7 @@ type Pool struct {
 	held    func() time.Duration // see Link
 	failing func() bool          // see Link
 	every   func() time.Duration // length of an interval; nil if the number of slots is fixed
+	long    func() bool          // see Link.Long
 
 	mu       sync.Mutex
 	tuner    tuner     // its level is the number of slots
@@ -40,6 +41,7 @@ type Slot struct {
 // Share is the part of a pool that one file uses.
 type Share struct {
 	pool    *Pool
+	left    func() int64    // bytes of the file that are not committed; nil if its size is not known
 	held    int             // slots
 	sending int             // of these, those whose worker has bytes at risk and sends
 	waiting []chan struct{} // each closed when its worker gets a slot
@@ -60,14 +62,15 @@ func (c *Pool) oneSuffices() bool {
 	return c.tuner.oneSuffices() && time.Since(c.sufficed) < measuredFor
 }
 
-// Join returns the share of another file. The caller must call Leave.
-func (c *Pool) Join() *Share {
+// Join returns the share of another file. left returns how many of its bytes are not committed; it is nil if the size
+// of the file is not known. The caller must call Leave.
+func (c *Pool) Join(left func() int64) *Share {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &Share{pool: c, since: time.Now()}
+	s := &Share{pool: c, left: left, since: time.Now()}
 	c.shares = append(c.shares, s)
 	if c.every != nil && c.stop == nil {
-		c.tuner.resume()
+		c.tuner.resume(c.long())
 		c.stop = make(chan struct{})
 		go c.observe(c.stop, c.every())
 	}
@@ -233,10 +236,22 @@ func (c *Pool) tune(iv interval) {
 		}
 	}
 	iv.files = len(c.shares)
+	iv.left = c.left()
 	iv.bounded = slices.ContainsFunc(c.shares, func(s *Share) bool { return s.held > s.sending })
 	iv.sending = min(iv.sending, max(len(c.slots), 1)) // a released slot and its successor count once
 	c.tuner.observe(iv)
 	c.grant()
+}
+
+// left returns how many bytes of the files are not committed, or -1 if that is not known. The caller holds c.mu.
+func (c *Pool) left() (sum int64) {
+	for _, s := range c.shares {
+		if s.left == nil {
+			return -1
+		}
+		sum += s.left()
+	}
+	return sum
 }
 
 // quietFor is the number of intervals without bytes after which a slot no longer

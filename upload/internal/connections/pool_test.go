@@ -16,7 +16,7 @@ import (
 func TestPoolSharesSlots(t *testing.T) {
 	t.Parallel()
 	c := &Pool{tuner: tuner{level: 3}}
-	first := c.Join()
+	first := c.Join(nil)
 	var slots []*Slot
 	for range 3 {
 		slots = append(slots, first.Await(t.Context(), first.Queue(), nil))
@@ -28,7 +28,7 @@ func TestPoolSharesSlots(t *testing.T) {
 	if l := first.Await(done, first.Queue(), nil); l != nil {
 		t.Error("a fourth slot was granted")
 	}
-	second := c.Join()
+	second := c.Join(nil)
 	own := second.Await(t.Context(), second.Queue(), nil) // blocks if the test fails
 	if second.Sending() != 1 || first.Sending() != 3 {
 		t.Errorf("the files have %d and %d slots, want 3 and 1", first.Sending(), second.Sending())
@@ -60,7 +60,7 @@ func TestPoolSharesSlots(t *testing.T) {
 func TestPoolFewest(t *testing.T) {
 	t.Parallel()
 	c := Fixed(4)
-	first, second := c.Join(), c.Join()
+	first, second := c.Join(nil), c.Join(nil)
 	var slots []*Slot
 	for range 3 {
 		slots = append(slots, first.Await(t.Context(), first.Queue(), nil))
@@ -109,7 +109,7 @@ func newUplink(rate func(int) float64) *uplink {
 
 // send sends a number of parts of 1 MiB over at most limit connections, as a file does. It returns their usage.
 func (u *uplink) send(ctx context.Context, limit, parts int, bound *atrisk.Bound) Usage {
-	share := u.Pool(limit).Join()
+	share := u.Pool(limit).Join(nil)
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	for range limit {
@@ -235,7 +235,7 @@ func TestQueueOfAFile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var bound atrisk.Bound
-		share := Fixed(2).Join()
+		share := Fixed(2).Join(nil)
 		first := share.Await(t.Context(), share.Queue(), bound.Part(12<<20))
 		ctx, cancel := context.WithCancel(t.Context())
 		var order []int
@@ -273,7 +273,7 @@ func TestQueueOfAFile(t *testing.T) {
 		if err := bound.Part(100 << 20).Take(t.Context()); err != nil { // nothing is at risk
 			t.Error(err)
 		}
-		if Fixed(0).Join().Queue(); Fixed(-1).tuner.level != 1 {
+		if Fixed(0).Join(nil).Queue(); Fixed(-1).tuner.level != 1 {
 			t.Error("a fixed pool has no slot")
 		}
 	})

@@ -14,11 +14,13 @@ type tuner struct {
 	level int    // connections to use
 	steps []step // levels whose gain was worth their connections, ascending
 	trial bool   // level is being compared with the last step
+	long  bool   // a trial ends when the rate has stopped to rise
 
 	growth   float64 // factor by which the next trial raises level
 	elapsed  int     // intervals since level was set
 	usable   int     // of these, those in which enough connections sent
 	mean     float64 // rate over the usable intervals except the first
+	before   float64 // over a long link, the mean rate of the intervals before those
 	moved    int64   // bytes in the same intervals
 	hold     int     // intervals until the next trial
 	lastHold int     // length of the last hold after a rejected trial
@@ -42,6 +44,7 @@ type interval struct {
 	limited bool  // a rate limit held bytes back
 	failing bool  // the service fails, or asks for fewer requests
 	bounded bool  // connections wait until fewer bytes are at risk
+	left    int64 // bytes of the files that are not committed; negative if not known
 }
 
 const (
@@ -52,6 +55,14 @@ const (
 	// firstRaise is the second level. The first level is a single connection, with whose
 	// rate the others are compared.
 	firstRaise = 4
+
+	// longLevel is the first level over a long link. TCP takes seconds there to find the rate of a new connection,
+	// so that the rates of few connections would only show how long they have lasted.
+	longLevel = 8
+
+	// longTrial is how long the rest must take at the present rate for a trial over a long link. A trial takes about
+	// ten seconds there, and its connections stay slow for several more, also if they are fewer again.
+	longTrial = time.Minute
 
 	// trialIntervals is the number of usable intervals in which a trial must show a gain.
 	// New connections need some round trips to reach their rate.
@@ -76,10 +87,13 @@ const (
 func newTuner(limit int) tuner { return tuner{limit: limit, level: 1, trial: true, growth: 2} }
 
 // resume returns to the last step, so that the next file starts with the result of
-// earlier files.
-func (t *tuner) resume() {
-	if len(t.steps) > 0 {
+// earlier files. long reports that the link is long.
+func (t *tuner) resume(long bool) {
+	switch {
+	case len(t.steps) > 0:
 		t.settle(trialIntervals)
+	case long:
+		t.long, t.level = true, max(t.level, min(longLevel, t.limit))
 	}
 }
 
@@ -101,7 +115,7 @@ func (t *tuner) observe(iv interval) {
 	// Start over if there are more files, because the rate of fewer connections cannot be measured, or if
 	// there were more files than the limit, and some of them ended.
 	if level := min(max(t.level, iv.files), max(t.limit, iv.files)); level != t.level {
-		*t = tuner{limit: t.limit, level: level, trial: true, growth: t.growth}
+		*t = tuner{limit: t.limit, level: level, trial: true, long: t.long, growth: t.growth}
 		return
 	}
 	if 4*iv.sending < 3*t.level && iv.bounded {
@@ -124,12 +138,12 @@ func (t *tuner) observe(iv interval) {
 	if !t.trial {
 		t.mean += (rate - t.mean) / float64(min(counted, trialIntervals))
 		if counted >= clearIntervals && t.outdated() {
-			t.restart(max(t.level, min(iv.sending, t.limit)))
+			t.restart(max(t.level, min(iv.sending, t.limit)), iv.left)
 			return
 		}
 		if t.hold--; t.hold <= 0 {
 			t.note(t.mean)
-			t.raise()
+			t.raise(iv.left)
 		}
 		return
 	}
@@ -139,20 +153,43 @@ func (t *tuner) observe(iv interval) {
 		return
 	}
 	switch {
+	case t.long:
+		t.evaluateLong(counted, iv.left)
 	case len(t.steps) == 0:
 		if counted >= 2 && t.moved >= certainBytes/2 || counted >= clearIntervals {
 			t.note(t.mean)
-			t.raise()
+			t.raise(iv.left)
 		}
 	case iv.moved >= certainBytes && rate >= t.worth(2):
-		t.accept(rate)
+		t.accept(rate, iv.left)
 	case counted >= clearIntervals && t.mean >= t.worth(2):
-		t.accept(t.mean)
+		t.accept(t.mean, iv.left)
 	case counted >= 2 && t.moved >= certainBytes && t.mean >= t.worth(4), counted >= trialIntervals && t.mean >= t.worth(4):
-		t.accept(t.mean)
+		t.accept(t.mean, iv.left)
 	case counted >= trialIntervals:
 		t.reject()
 	}
+}
+
+// evaluateLong ends the first measurement, or a trial, over a long link once the rate no longer rises by itself.
+func (t *tuner) evaluateLong(counted int, left int64) {
+	switch {
+	case counted < clearIntervals || t.rises():
+	case len(t.steps) == 0:
+		t.note(t.mean)
+		t.raise(left)
+	case t.mean >= t.worth(4):
+		t.accept(t.mean, left)
+	default:
+		t.reject()
+	}
+}
+
+// rises reports whether the rate of level still rises by itself, and begins to measure it again in that case.
+func (t *tuner) rises() bool {
+	rises := t.mean >= 1.1*t.before
+	t.before, t.usable = t.mean, 1
+	return rises
 }
 
 // worth returns the rate that level must reach to be accepted: that of the last step, plus
@@ -178,10 +215,10 @@ func (t *tuner) note(rate float64) {
 }
 
 // accept ends a trial that showed a gain, and begins the next one.
-func (t *tuner) accept(rate float64) {
+func (t *tuner) accept(rate float64, left int64) {
 	t.note(rate)
 	t.rejected, t.lastHold, t.fellFrom = false, 0, 0
-	t.raise()
+	t.raise(left)
 }
 
 // reject ends a trial that showed no gain. It also removes steps that are no gain at the
@@ -206,11 +243,11 @@ func (t *tuner) outdated() bool {
 
 // restart begins a trial with more than a number of connections, which reach the mean rate. It keeps
 // the steps whose rates are still possible.
-func (t *tuner) restart(connections int) {
+func (t *tuner) restart(connections int, left int64) {
 	before := t.steps[len(t.steps)-1].rate
 	steps := slices.DeleteFunc(t.steps, func(s step) bool { return s.rate > t.mean || s.connections >= connections })
-	*t = tuner{limit: t.limit, level: connections, steps: append(steps, step{connections, t.mean}), growth: 2, fellFrom: before}
-	t.raise()
+	*t = tuner{limit: t.limit, level: connections, long: t.long, steps: append(steps, step{connections, t.mean}), growth: 2, fellFrom: before}
+	t.raise(left)
 }
 
 // recovered reports whether the rate that had fallen has come back. The fall was then a short stall, in
@@ -230,11 +267,15 @@ func (t *tuner) settle(intervals int) {
 		t.level = max(t.steps[n-1].connections, min(minLevel, t.limit))
 		t.trial, t.hold = false, intervals
 	}
-	t.elapsed, t.usable, t.mean, t.moved = 0, 0, 0, 0
+	t.elapsed, t.usable, t.mean, t.before, t.moved = 0, 0, 0, 0, 0
 }
 
-// raise begins the next trial, or holds if level is at its limit.
-func (t *tuner) raise() {
+// raise begins the next trial, or holds if level is at its limit, or if what is left of the files is too little.
+func (t *tuner) raise(left int64) {
+	if rate := t.steps[len(t.steps)-1].rate; t.long && left >= 0 && float64(left) < rate*longTrial.Seconds() {
+		t.settle(trialIntervals)
+		return
+	}
 	next := int(math.Ceil(float64(t.level) * t.growth))
 	if t.level == 1 {
 		next = firstRaise
@@ -245,5 +286,5 @@ func (t *tuner) raise() {
 		return
 	}
 	t.level, t.trial = next, true
-	t.elapsed, t.usable, t.mean, t.moved = 0, 0, 0, 0
+	t.elapsed, t.usable, t.mean, t.before, t.moved = 0, 0, 0, 0, 0
 }

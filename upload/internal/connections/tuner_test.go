@@ -122,6 +122,18 @@ func TestTunerForgetsBuffers(t *testing.T) {
 	}
 }
 
+// TestTunerAwaitsTheRate checks that over a long link, where TCP raises the rate of new connections for seconds, no trial
+// begins before, because it would seem to be the reason.
+func TestTunerAwaitsTheRate(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, 64, sharedLink(8))
+	n.tuner.resume(true)
+	n.pass(100, func(iv *interval) { iv.moved, iv.left = iv.moved*int64(min(n.at, 40))/40, -1 })
+	if s := n.tuner.steps; len(s) != 1 || s[0].connections != longLevel || s[0].rate < 0.9*8*20*mibps {
+		t.Errorf("steps %+v", s)
+	}
+}
+
 // TestTunerSuffices checks that two connections remain, and trials become rare, if one
 // connection fills the link.
 func TestTunerSuffices(t *testing.T) {
@@ -221,7 +233,7 @@ func TestTunerResumes(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 16, each)
 	n.pass(60, nil)
-	n.tuner.resume()
+	n.tuner.resume(false)
 	if n.tuner.level != 16 {
 		t.Errorf("%d connections", n.tuner.level)
 	}
@@ -298,22 +310,31 @@ func TestTunerSteps(t *testing.T) {
 		limit   int
 		opening int // intervals
 		rate    func(int) float64
+		long    time.Duration // what is left over a long link, at the rate of eight connections; 0 if the link is not long
 		want    string
 	}{
-		{"a clear gain: one interval", 32, 0, each, "1 for 3, 4 for 3, 8 for 3, 16 for 3, 32"},
-		{"over a slow link: four", 8, 0, func(n int) float64 { return float64(n) * mibps / 2 }, "1 for 5, 4 for 6, 8"},
-		{"a small gain: eight", 8, 0, func(n int) float64 { return float64(2+n) * mibps / 6 }, "1 for 5, 4 for 10, 8"},
-		{"no gain: eight, and then a hold that doubles from 40 to 240", 32, 0, sharedLink(1), "1 for 3, 4 for 10, 2 for 41, 3 for 10, 2 for 81, 3 for 10, 2 for 161, 3 for 10, 2 for 241, 3 for 10, 2"},
-		{"a gain up to eight", 32, 0, sharedLink(8), "1 for 3, 4 for 3, 8 for 3, 16 for 10, 8 for 41, 12 for 10, 8 for 81, 12 for 10, 8 for 161, 12 for 10, 8 for 241, 12 for 10, 8"},
-		{"up to the limit", 3, 0, each, "1 for 3, 3"},
-		{"connections that do not open: forty", 8, 1000, each, "1 for 3, 4 for 41, 2"},
+		{"a clear gain: one interval", 32, 0, each, 0, "1 for 3, 4 for 3, 8 for 3, 16 for 3, 32"},
+		{"over a slow link: four", 8, 0, func(n int) float64 { return float64(n) * mibps / 2 }, 0, "1 for 5, 4 for 6, 8"},
+		{"a small gain: eight", 8, 0, func(n int) float64 { return float64(2+n) * mibps / 6 }, 0, "1 for 5, 4 for 10, 8"},
+		{"no gain: eight, and then a hold that doubles from 40 to 240", 32, 0, sharedLink(1), 0, "1 for 3, 4 for 10, 2 for 41, 3 for 10, 2 for 81, 3 for 10, 2 for 161, 3 for 10, 2 for 241, 3 for 10, 2"},
+		{"a gain up to eight", 32, 0, sharedLink(8), 0, "1 for 3, 4 for 3, 8 for 3, 16 for 10, 8 for 41, 12 for 10, 8 for 81, 12 for 10, 8 for 161, 12 for 10, 8 for 241, 12 for 10, 8"},
+		{"up to the limit", 3, 0, each, 0, "1 for 3, 3"},
+		{"over a long link: eight, and as many for each trial", 32, 0, each, time.Hour, "8 for 9, 16 for 10, 32"},
+		{"over a long link that has room for eight", 32, 0, sharedLink(8), time.Hour, "8 for 9, 16 for 10, 8 for 41, 12 for 10, 8 for 81, 12 for 10, 8 for 161, 12 for 10, 8 for 241, 12 for 10, 8"},
+		{"over a long link, with less than a minute left", 32, 0, each, longTrial - 1, "8"},
+		{"connections that do not open: forty", 8, 1000, each, 0, "1 for 3, 4 for 41, 2"},
 	} {
 		n := newNetwork(t, test.limit, test.rate)
 		n.sending, n.opening = 1, test.opening
+		left := int64(-1)
+		if test.long != 0 {
+			n.tuner.resume(true)
+			n.sending, left = n.tuner.level, int64(test.long.Seconds()*test.rate(longLevel))
+		}
 		var trace []string
 		last, since := n.tuner.level, 0
 		for i := range 600 {
-			if level := n.pass(1, nil); level != last {
+			if level := n.pass(1, func(iv *interval) { iv.left = left }); level != last {
 				trace = append(trace, fmt.Sprintf("%d for %d", last, i+1-since))
 				last, since = level, i+1
 			}

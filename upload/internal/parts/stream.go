@@ -277,7 +277,7 @@ func (s *Stream) Sums() (resumed int64, retries int, waited time.Duration) {
 func (s *Stream) sendAll(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	share := s.last.pool().Join()
+	share := s.last.pool().Join(nil)
 	s.last.share.Store(share)
 	defer func() { s.Used = cmp.Or(s.Used, new(share.Leave())) }()
 	var once sync.Once

@@ -192,7 +192,7 @@ func (p *Upload) pool() *connections.Pool {
 func (p *Upload) sendAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	share := p.pool().Join()
+	share := p.pool().Join(p.left())
 	p.share.Store(share)
 	defer func() { p.Used = new(share.Leave()) }()
 	if err := p.compress(); err != nil {
@@ -252,6 +252,17 @@ func (p *Upload) sendAll(ctx context.Context) error {
 		return context.Cause(ctx) // no part was being sent
 	}
 	return first
+}
+
+// left returns a function that returns how many bytes of the file are not committed, or nil if its size is not known.
+func (p *Upload) left() func() int64 {
+	if p.size < 0 {
+		return nil
+	}
+	return func() int64 {
+		size, _, _, committed := p.Position()
+		return size - committed
+	}
 }
 
 // risk returns what a part will have at risk: all of it, or only what is on the way, because a session keeps the rest.
