@@ -56,7 +56,7 @@ func compareLinks(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 	}{
 		{"loss", far, "bbr", 256, 0, []string{"fixed", "compose", "auto", "off"}},
 		{"loss-cubic", far, "cubic", 64, 0, []string{"fixed", "compose"}},
-		{"loss-cubic-auto", far, "cubic", 256, 32, []string{"auto"}},
+		{"loss-cubic-auto", far, "cubic", 256, 32, []string{"auto", "compose"}},
 		{"reorder", mixed, "bbr", 160, 0, []string{"fixed", "compose"}},
 		{"near", near, "bbr", 160, 0, []string{"auto", "off"}},
 		{"near-cubic", near, "cubic", 160, 0, []string{"auto", "off"}},
@@ -64,11 +64,11 @@ func compareLinks(s *benchrun.Suite) ([]benchrun.Comparison, error) {
 		server := benchrun.Server{Link: l.link, Congestion: l.congestion}
 		puts := cmp.Or(l.bare, linkConnections)
 		compared := []benchrun.Way{uploads(fmt.Sprint(puts, " bare PUTs"), server, job{Do: "bare PUT", Path: file, Uploads: puts, Workers: puts})}
-		parallel := fmt.Sprint("--parallel=", linkConnections)
+		parallel := fmt.Sprint("--parallel=", puts)
 		for _, name := range l.ours {
 			compared = append(compared, map[string]benchrun.Way{
-				"fixed":   cp(fmt.Sprint("gcsup ", linkConnections), server, file, "--json", "--quiet", parallel),
-				"compose": cp(fmt.Sprint("gcsup ", linkConnections, " compose"), server, file, "--json", "--quiet", parallel, "--parallel-by=compose"),
+				"fixed":   cp(fmt.Sprint("gcsup ", puts), server, file, "--json", "--quiet", parallel),
+				"compose": cp(fmt.Sprint("gcsup ", puts, " compose"), server, file, "--json", "--quiet", parallel, "--parallel-by=compose"),
 				"auto":    cp("gcsup auto", server, file, "--json", "--quiet"),
 				"off":     cp("gcsup off", server, file, "--json", "--quiet", "--parallel=off"),
 			}[name])
