@@ -87,14 +87,19 @@ const (
 func newTuner(limit int) tuner { return tuner{limit: limit, level: 1, trial: true, growth: 2} }
 
 // resume returns to the last step, so that the next file starts with the result of
-// earlier files. long reports that the link is long.
-func (t *tuner) resume(long bool) {
-	switch {
-	case len(t.steps) > 0:
+// earlier files.
+func (t *tuner) resume() {
+	if len(t.steps) > 0 {
 		t.settle(trialIntervals)
-	case long:
-		t.long, t.level = true, max(t.level, min(longLevel, t.limit))
 	}
+}
+
+// setLong records whether the link is long. If that is new, the tuner starts over with the first level over a long link.
+func (t *tuner) setLong(long bool) {
+	if long && !t.long {
+		*t = tuner{limit: t.limit, level: min(longLevel, t.limit), trial: true, growth: 2}
+	}
+	t.long = long
 }
 
 // oneSuffices reports whether trials with more than minLevel connections showed no

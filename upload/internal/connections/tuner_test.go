@@ -127,7 +127,7 @@ func TestTunerForgetsBuffers(t *testing.T) {
 func TestTunerAwaitsTheRate(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 64, sharedLink(8))
-	n.tuner.resume(true)
+	n.tuner.setLong(true)
 	n.pass(100, func(iv *interval) { iv.moved, iv.left = iv.moved*int64(min(n.at, 40))/40, -1 })
 	if s := n.tuner.steps; len(s) != 1 || s[0].connections != longLevel || s[0].rate < 0.9*8*20*mibps {
 		t.Errorf("steps %+v", s)
@@ -233,7 +233,7 @@ func TestTunerResumes(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 16, each)
 	n.pass(60, nil)
-	n.tuner.resume(false)
+	n.tuner.resume()
 	if n.tuner.level != 16 {
 		t.Errorf("%d connections", n.tuner.level)
 	}
@@ -328,7 +328,7 @@ func TestTunerSteps(t *testing.T) {
 		n.sending, n.opening = 1, test.opening
 		left := int64(-1)
 		if test.long != 0 {
-			n.tuner.resume(true)
+			n.tuner.setLong(true)
 			n.sending, left = n.tuner.level, int64(test.long.Seconds()*test.rate(longLevel))
 		}
 		var trace []string
