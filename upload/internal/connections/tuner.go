@@ -60,6 +60,11 @@ const (
 	// so that the rates of few connections would only show how long they have lasted.
 	longLevel = 8
 
+	// leastRate is the rate of a connection, in bytes per second, below which fewer connections are used over a long
+	// link. A request at half of this rate is canceled after some minutes, and a part of a multipart upload then
+	// begins at its first byte again. It is the default of StallRate.
+	leastRate = 64 << 10
+
 	// longTrial is how long the rest must take at the present rate for a trial over a long link. A trial takes about
 	// ten seconds there, and its connections stay slow for several more, also if they are fewer again.
 	longTrial = time.Minute
@@ -159,7 +164,7 @@ func (t *tuner) observe(iv interval) {
 	}
 	switch {
 	case t.long:
-		t.evaluateLong(counted, iv.left)
+		t.evaluateLong(counted, iv)
 	case len(t.steps) == 0:
 		if counted >= 2 && t.moved >= certainBytes/2 || counted >= clearIntervals {
 			t.note(t.mean)
@@ -177,14 +182,20 @@ func (t *tuner) observe(iv interval) {
 }
 
 // evaluateLong ends the first measurement, or a trial, over a long link once the rate no longer rises by itself.
-func (t *tuner) evaluateLong(counted int, left int64) {
+func (t *tuner) evaluateLong(counted int, iv interval) {
 	switch {
 	case counted < clearIntervals || t.rises():
 	case len(t.steps) == 0:
+		if fewer := max(int(t.mean/leastRate), minLevel, iv.files); fewer < t.level {
+			t.level = fewer
+			t.note(t.mean)
+			t.settle(firstHold)
+			return
+		}
 		t.note(t.mean)
-		t.raise(left)
+		t.raise(iv.left)
 	case t.mean >= t.worth(4):
-		t.accept(t.mean, left)
+		t.accept(t.mean, iv.left)
 	default:
 		t.reject()
 	}

@@ -322,6 +322,8 @@ func TestTunerSteps(t *testing.T) {
 		{"over a long link: eight, and as many for each trial", 32, 0, each, time.Hour, "8 for 9, 16 for 10, 32"},
 		{"over a long link that has room for eight", 32, 0, sharedLink(8), time.Hour, "8 for 9, 16 for 10, 8 for 41, 12 for 10, 8 for 81, 12 for 10, 8 for 161, 12 for 10, 8 for 241, 12 for 10, 8"},
 		{"over a long link, with less than a minute left", 32, 0, each, longTrial - 1, "8"},
+		{"over a long link too slow for eight", 32, 0, func(int) float64 { return 3.5 * leastRate }, time.Hour, "8 for 9, 3 for 41, 6 for 10, 3 for 41, 5 for 10, 3 for 81, 5 for 10, 3 for 161, 5 for 10, 3"},
+		{"over a long link whose connections are slow", 32, 0, func(n int) float64 { return float64(n) * leastRate * 0.9 }, time.Hour, "8 for 9, 7 for 41, 14 for 10, 28 for 10, 32"},
 		{"connections that do not open: forty", 8, 1000, each, 0, "1 for 3, 4 for 41, 2"},
 	} {
 		n := newNetwork(t, test.limit, test.rate)
