@@ -238,14 +238,16 @@ func (t *tuner) accept(rate float64, left int64) {
 }
 
 // reject ends a trial that showed no gain. It also removes steps that are no gain at the
-// rate that the trial measured.
+// rate that the trial measured, if it measured one.
 func (t *tuner) reject() {
-	n := len(t.steps)
-	for n > 1 && t.mean < t.steps[n-2].gain(t.steps[n-1].connections, 4) {
-		n--
+	if t.mean > 0 {
+		n := len(t.steps)
+		for n > 1 && t.mean < t.steps[n-2].gain(t.steps[n-1].connections, 4) {
+			n--
+		}
+		t.steps, t.rejected = t.steps[:n], true
 	}
-	t.steps = t.steps[:n]
-	t.rejected, t.growth = true, 1.5
+	t.growth = 1.5
 	t.lastHold = min(max(2*t.lastHold, firstHold), longestHold)
 	t.settle(t.lastHold)
 }

@@ -228,6 +228,23 @@ func TestTunerFewParts(t *testing.T) {
 	}
 }
 
+// TestTunerLastParts checks that a trial for which too few parts are left keeps what earlier ones have shown: it has measured no
+// rate.
+func TestTunerLastParts(t *testing.T) {
+	t.Parallel()
+	for _, long := range []bool{false, true} {
+		n := newNetwork(t, 64, each)
+		n.tuner.setLong(long)
+		for n.tuner.level < 32 {
+			n.pass(1, func(iv *interval) { iv.left = -1 })
+		}
+		n.pass(2*openIntervals, func(iv *interval) { iv.sending, iv.left = 20, -1 })
+		if s := n.tuner.steps; n.tuner.level != 16 || s[len(s)-1].connections != 16 || n.tuner.oneSuffices() {
+			t.Errorf("long %v: %d connections, steps %+v, one suffices: %v", long, n.tuner.level, s, n.tuner.oneSuffices())
+		}
+	}
+}
+
 // TestTunerResumes checks that the next file starts with the connections of the last one.
 func TestTunerResumes(t *testing.T) {
 	t.Parallel()
