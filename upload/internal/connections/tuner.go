@@ -14,13 +14,13 @@ type tuner struct {
 	level int    // connections to use
 	steps []step // levels whose gain was worth their connections, ascending
 	trial bool   // level is being compared with the last step
-	long  bool   // a trial ends when the rate has stopped to rise
+	long  bool   // the service answers late, see evaluateLong
 
 	growth   float64 // factor by which the next trial raises level
 	elapsed  int     // intervals since level was set
 	usable   int     // of these, those in which enough connections sent
 	mean     float64 // rate over the usable intervals except the first
-	before   float64 // over a long link, the mean rate of the intervals before those
+	before   float64 // over a long link, mean as it was when usable was last reset; 0 if it was not
 	moved    int64   // bytes in the same intervals
 	hold     int     // intervals until the next trial
 	lastHold int     // length of the last hold after a rejected trial
@@ -56,8 +56,8 @@ const (
 	// rate the others are compared.
 	firstRaise = 4
 
-	// longLevel is the first level over a long link. TCP takes seconds there to find the rate of a new connection,
-	// so that the rates of few connections would only show how long they have lasted.
+	// longLevel is the first level over a long link. TCP takes seconds there to find the rate of a new connection.
+	// Any number of connections would therefore seem faster than the number before it.
 	longLevel = 8
 
 	// leastRate is the rate of a connection, in bytes per second, below which fewer connections are used over a long
@@ -66,7 +66,7 @@ const (
 	leastRate = 64 << 10
 
 	// longTrial is how long the rest must take at the present rate for a trial over a long link. A trial takes about
-	// ten seconds there, and its connections stay slow for several more, also if they are fewer again.
+	// ten seconds there. Afterwards all connections are slow for several seconds, even if they are fewer again.
 	longTrial = time.Minute
 
 	// trialIntervals is the number of usable intervals in which a trial must show a gain.
@@ -288,7 +288,7 @@ func (t *tuner) settle(intervals int) {
 	t.elapsed, t.usable, t.mean, t.before, t.moved = 0, 0, 0, 0, 0
 }
 
-// raise begins the next trial, or holds if level is at its limit, or if what is left of the files is too little.
+// raise begins the next trial, unless level is at its limit, or too few bytes of the files are left. It then holds.
 func (t *tuner) raise(left int64) {
 	if rate := t.steps[len(t.steps)-1].rate; t.long && left >= 0 && float64(left) < rate*longTrial.Seconds() {
 		t.settle(trialIntervals)

@@ -122,8 +122,8 @@ func TestTunerForgetsBuffers(t *testing.T) {
 	}
 }
 
-// TestTunerAwaitsTheRate checks that over a long link, where TCP raises the rate of new connections for seconds, no trial
-// begins before, because it would seem to be the reason.
+// TestTunerAwaitsTheRate checks that over a long link no trial begins while TCP still raises the rate of new connections.
+// The trial would seem to be the cause of the higher rate.
 func TestTunerAwaitsTheRate(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 64, sharedLink(8))
