@@ -84,7 +84,7 @@ func makeDir(dir string) error {
 	}
 	parent := filepath.Dir(dir)
 	if parent == dir {
-		return err // a drive of Windows that does not exist
+		return err // a drive of Windows, or the current directory, that does not exist
 	}
 	if err := makeDir(parent); err != nil {
 		return err

@@ -70,7 +70,8 @@ func (c *Pool) Join(left func() int64) *Share {
 	s := &Share{pool: c, left: left, since: time.Now()}
 	c.shares = append(c.shares, s)
 	if c.every != nil && c.stop == nil {
-		c.tuner.resume(c.long())
+		c.tuner.setLong(c.long())
+		c.tuner.resume()
 		c.stop = make(chan struct{})
 		go c.observe(c.stop, c.every())
 	}
@@ -236,7 +237,10 @@ func (c *Pool) tune(iv interval) {
 		}
 	}
 	iv.files = len(c.shares)
-	iv.left = c.left()
+	// The response time may become known, or fall, while parts are sent.
+	if c.tuner.setLong(c.long()); c.tuner.long {
+		iv.left = c.left()
+	}
 	iv.bounded = slices.ContainsFunc(c.shares, func(s *Share) bool { return s.held > s.sending })
 	iv.sending = min(iv.sending, max(len(c.slots), 1)) // a released slot and its successor count once
 	c.tuner.observe(iv)

@@ -229,6 +229,35 @@ func TestPoolRemembers(t *testing.T) {
 	})
 }
 
+// TestLongLinkIsFoundLate checks that the tuner follows the response time while parts are sent. An upload that is resumed may
+// have no reply before them, and the first reply may include the time to connect.
+func TestLongLinkIsFoundLate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before, during time.Duration // response times; 0 is none
+		want           bool
+		first          int // connections of the first step
+	}{
+		"no reply before the parts": {0, longReply, true, longLevel},
+		"a shorter reply later":     {longReply, longReply / 2, false, longLevel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				u := newUplink(each)
+				if test.before > 0 {
+					u.Replied(test.before)
+				}
+				time.AfterFunc(2*time.Second, func() { u.Replied(test.during) })
+				u.send(t.Context(), 32, 1600, nil)
+				if tu := u.Pool(32).tuner; tu.long != test.want || tu.steps[0].connections != test.first || u.most != 32 {
+					t.Errorf("long %v, steps %+v, %d connections", tu.long, tu.steps, u.most)
+				}
+			})
+		})
+	}
+}
+
 // TestQueueOfAFile checks that slots are granted in the order of the queue, and that a worker that no longer waits, for a slot or for
 // the bytes at risk, takes none.
 func TestQueueOfAFile(t *testing.T) {

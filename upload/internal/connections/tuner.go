@@ -14,13 +14,13 @@ type tuner struct {
 	level int    // connections to use
 	steps []step // levels whose gain was worth their connections, ascending
 	trial bool   // level is being compared with the last step
-	long  bool   // a trial ends when the rate has stopped to rise
+	long  bool   // the service answers late, see evaluateLong
 
 	growth   float64 // factor by which the next trial raises level
 	elapsed  int     // intervals since level was set
 	usable   int     // of these, those in which enough connections sent
 	mean     float64 // rate over the usable intervals except the first
-	before   float64 // over a long link, the mean rate of the intervals before those
+	before   float64 // over a long link, mean as it was when usable was last reset; 0 if it was not
 	moved    int64   // bytes in the same intervals
 	hold     int     // intervals until the next trial
 	lastHold int     // length of the last hold after a rejected trial
@@ -56,12 +56,17 @@ const (
 	// rate the others are compared.
 	firstRaise = 4
 
-	// longLevel is the first level over a long link. TCP takes seconds there to find the rate of a new connection,
-	// so that the rates of few connections would only show how long they have lasted.
+	// longLevel is the first level over a long link. TCP takes seconds there to find the rate of a new connection.
+	// Any number of connections would therefore seem faster than the number before it.
 	longLevel = 8
 
+	// leastRate is the rate of a connection, in bytes per second, below which fewer connections are used over a long
+	// link. A request at half of this rate is canceled after some minutes, and a part of a multipart upload then
+	// begins at its first byte again. It is the default of StallRate.
+	leastRate = 64 << 10
+
 	// longTrial is how long the rest must take at the present rate for a trial over a long link. A trial takes about
-	// ten seconds there, and its connections stay slow for several more, also if they are fewer again.
+	// ten seconds there. Afterwards all connections are slow for several seconds, even if they are fewer again.
 	longTrial = time.Minute
 
 	// trialIntervals is the number of usable intervals in which a trial must show a gain.
@@ -87,14 +92,19 @@ const (
 func newTuner(limit int) tuner { return tuner{limit: limit, level: 1, trial: true, growth: 2} }
 
 // resume returns to the last step, so that the next file starts with the result of
-// earlier files. long reports that the link is long.
-func (t *tuner) resume(long bool) {
-	switch {
-	case len(t.steps) > 0:
+// earlier files.
+func (t *tuner) resume() {
+	if len(t.steps) > 0 {
 		t.settle(trialIntervals)
-	case long:
-		t.long, t.level = true, max(t.level, min(longLevel, t.limit))
 	}
+}
+
+// setLong records whether the link is long. If that is new, the tuner starts over with the first level over a long link.
+func (t *tuner) setLong(long bool) {
+	if long && !t.long {
+		*t = tuner{limit: t.limit, level: min(longLevel, t.limit), trial: true, growth: 2}
+	}
+	t.long = long
 }
 
 // oneSuffices reports whether trials with more than minLevel connections showed no
@@ -154,7 +164,7 @@ func (t *tuner) observe(iv interval) {
 	}
 	switch {
 	case t.long:
-		t.evaluateLong(counted, iv.left)
+		t.evaluateLong(counted, iv)
 	case len(t.steps) == 0:
 		if counted >= 2 && t.moved >= certainBytes/2 || counted >= clearIntervals {
 			t.note(t.mean)
@@ -172,14 +182,20 @@ func (t *tuner) observe(iv interval) {
 }
 
 // evaluateLong ends the first measurement, or a trial, over a long link once the rate no longer rises by itself.
-func (t *tuner) evaluateLong(counted int, left int64) {
+func (t *tuner) evaluateLong(counted int, iv interval) {
 	switch {
 	case counted < clearIntervals || t.rises():
 	case len(t.steps) == 0:
+		if fewer := max(int(t.mean/leastRate), minLevel, iv.files); fewer < t.level {
+			t.level = fewer
+			t.note(t.mean)
+			t.settle(firstHold)
+			return
+		}
 		t.note(t.mean)
-		t.raise(left)
+		t.raise(iv.left)
 	case t.mean >= t.worth(4):
-		t.accept(t.mean, left)
+		t.accept(t.mean, iv.left)
 	default:
 		t.reject()
 	}
@@ -222,14 +238,16 @@ func (t *tuner) accept(rate float64, left int64) {
 }
 
 // reject ends a trial that showed no gain. It also removes steps that are no gain at the
-// rate that the trial measured.
+// rate that the trial measured, if it measured one.
 func (t *tuner) reject() {
-	n := len(t.steps)
-	for n > 1 && t.mean < t.steps[n-2].gain(t.steps[n-1].connections, 4) {
-		n--
+	if t.mean > 0 {
+		n := len(t.steps)
+		for n > 1 && t.mean < t.steps[n-2].gain(t.steps[n-1].connections, 4) {
+			n--
+		}
+		t.steps, t.rejected = t.steps[:n], true
 	}
-	t.steps = t.steps[:n]
-	t.rejected, t.growth = true, 1.5
+	t.growth = 1.5
 	t.lastHold = min(max(2*t.lastHold, firstHold), longestHold)
 	t.settle(t.lastHold)
 }
@@ -270,7 +288,7 @@ func (t *tuner) settle(intervals int) {
 	t.elapsed, t.usable, t.mean, t.before, t.moved = 0, 0, 0, 0, 0
 }
 
-// raise begins the next trial, or holds if level is at its limit, or if what is left of the files is too little.
+// raise begins the next trial, unless level is at its limit, or too few bytes of the files are left. It then holds.
 func (t *tuner) raise(left int64) {
 	if rate := t.steps[len(t.steps)-1].rate; t.long && left >= 0 && float64(left) < rate*longTrial.Seconds() {
 		t.settle(trialIntervals)

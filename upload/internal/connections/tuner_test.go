@@ -122,12 +122,12 @@ func TestTunerForgetsBuffers(t *testing.T) {
 	}
 }
 
-// TestTunerAwaitsTheRate checks that over a long link, where TCP raises the rate of new connections for seconds, no trial
-// begins before, because it would seem to be the reason.
+// TestTunerAwaitsTheRate checks that over a long link no trial begins while TCP still raises the rate of new connections.
+// The trial would seem to be the cause of the higher rate.
 func TestTunerAwaitsTheRate(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 64, sharedLink(8))
-	n.tuner.resume(true)
+	n.tuner.setLong(true)
 	n.pass(100, func(iv *interval) { iv.moved, iv.left = iv.moved*int64(min(n.at, 40))/40, -1 })
 	if s := n.tuner.steps; len(s) != 1 || s[0].connections != longLevel || s[0].rate < 0.9*8*20*mibps {
 		t.Errorf("steps %+v", s)
@@ -228,12 +228,29 @@ func TestTunerFewParts(t *testing.T) {
 	}
 }
 
+// TestTunerLastParts checks that a trial for which too few parts are left keeps what earlier ones have shown: it has measured no
+// rate.
+func TestTunerLastParts(t *testing.T) {
+	t.Parallel()
+	for _, long := range []bool{false, true} {
+		n := newNetwork(t, 64, each)
+		n.tuner.setLong(long)
+		for n.tuner.level < 32 {
+			n.pass(1, func(iv *interval) { iv.left = -1 })
+		}
+		n.pass(2*openIntervals, func(iv *interval) { iv.sending, iv.left = 20, -1 })
+		if s := n.tuner.steps; n.tuner.level != 16 || s[len(s)-1].connections != 16 || n.tuner.oneSuffices() {
+			t.Errorf("long %v: %d connections, steps %+v, one suffices: %v", long, n.tuner.level, s, n.tuner.oneSuffices())
+		}
+	}
+}
+
 // TestTunerResumes checks that the next file starts with the connections of the last one.
 func TestTunerResumes(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 16, each)
 	n.pass(60, nil)
-	n.tuner.resume(false)
+	n.tuner.resume()
 	if n.tuner.level != 16 {
 		t.Errorf("%d connections", n.tuner.level)
 	}
@@ -322,13 +339,15 @@ func TestTunerSteps(t *testing.T) {
 		{"over a long link: eight, and as many for each trial", 32, 0, each, time.Hour, "8 for 9, 16 for 10, 32"},
 		{"over a long link that has room for eight", 32, 0, sharedLink(8), time.Hour, "8 for 9, 16 for 10, 8 for 41, 12 for 10, 8 for 81, 12 for 10, 8 for 161, 12 for 10, 8 for 241, 12 for 10, 8"},
 		{"over a long link, with less than a minute left", 32, 0, each, longTrial - 1, "8"},
+		{"over a long link too slow for eight", 32, 0, func(int) float64 { return 3.5 * leastRate }, time.Hour, "8 for 9, 3 for 41, 6 for 10, 3 for 41, 5 for 10, 3 for 81, 5 for 10, 3 for 161, 5 for 10, 3"},
+		{"over a long link whose connections are slow", 32, 0, func(n int) float64 { return float64(n) * leastRate * 0.9 }, time.Hour, "8 for 9, 7 for 41, 14 for 10, 28 for 10, 32"},
 		{"connections that do not open: forty", 8, 1000, each, 0, "1 for 3, 4 for 41, 2"},
 	} {
 		n := newNetwork(t, test.limit, test.rate)
 		n.sending, n.opening = 1, test.opening
 		left := int64(-1)
 		if test.long != 0 {
-			n.tuner.resume(true)
+			n.tuner.setLong(true)
 			n.sending, left = n.tuner.level, int64(test.long.Seconds()*test.rate(longLevel))
 		}
 		var trace []string

@@ -301,7 +301,8 @@ func (r *Run) HandleReply(ctx context.Context, reply session.Reply) (session.Act
 		r.progressed()
 	}
 	if !action.Wait {
-		r.state.Adopted = false // the first request is a query: from now on this process knows which bytes were sent
+		// The first request of an adopted session is a query. From its reply on, this process knows which bytes were sent.
+		r.state.Adopted = false
 	}
 	if differs, err := r.verify(ctx, reply); differs != nil {
 		reply.Differs, reply.Err = true, differs
