@@ -67,38 +67,41 @@ func TestAutoPartsKeepsConnections(t *testing.T) {
 	})
 }
 
-// TestAutoPartsProbes checks that a request that is given up because its connection is slow no longer has the turn of
-// the circuit breaker: the other files do not wait for its outcome.
+// TestAutoPartsProbes checks that other files do not wait for the outcome of a retry that has none: the circuit breaker
+// admitted the data of a connection that is slow, or a question about the destination before the parts, which have
+// retries of their own.
 func TestAutoPartsProbes(t *testing.T) {
 	t.Parallel()
-	inBubble(t, distant(mib), func(w *world) {
-		const small = 4
-		refuse := func(op faults.Op, times int, wait string) {
-			do := faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: wait, Early: op == faults.OpPut}
-			w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Times: times, Do: do})
-		}
-		refuse(faults.OpPut, 1, "")
-		refuse(faults.OpInsert, small, "4") // the large file retries first
-		up, path := w.uploader(auto), w.file(data(64*mib))
-		start := time.Now()
-		var large, files sync.WaitGroup
-		large.Go(func() {
-			if _, err := up.File(w.t.Context(), path, spec); err != nil {
-				t.Error(err)
+	for _, probe := range []faults.Op{faults.OpPut, faults.OpGet} {
+		inBubble(t, distant(mib), func(w *world) {
+			const small = 4
+			refuse := func(op faults.Op, times int, wait string) {
+				do := faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: wait, Early: op == faults.OpPut}
+				w.addFaults(faults.Fault{Match: faults.Match{Op: op}, Times: times, Do: do})
 			}
-		})
-		for i := range small {
-			files.Go(func() {
-				s := upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}
-				if _, err := up.Reader(w.t.Context(), bytes.NewReader(data(1000)), s); err != nil {
+			refuse(probe, 1, "")
+			refuse(faults.OpInsert, small, "4") // the large file retries first
+			up, path := w.uploader(auto), w.file(data(64*mib))
+			start := time.Now()
+			var large, files sync.WaitGroup
+			large.Go(func() {
+				if _, err := up.File(w.t.Context(), path, spec); err != nil {
 					t.Error(err)
 				}
 			})
-		}
-		files.Wait()
-		if took := time.Since(start); took > 5*time.Second || w.saw(upload.Divided) != 1 {
-			t.Errorf("small files took %v\n%s", took, w.trace())
-		}
-		large.Wait()
-	})
+			for i := range small {
+				files.Go(func() {
+					s := upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}
+					if _, err := up.Reader(w.t.Context(), bytes.NewReader(data(1000)), s); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			files.Wait()
+			if took := time.Since(start); took > 5*time.Second || w.saw(upload.Divided) != 1 {
+				t.Errorf("%s: small files took %v\n%s", probe, took, w.trace())
+			}
+			large.Wait()
+		})
+	}
 }

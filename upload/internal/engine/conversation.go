@@ -23,7 +23,11 @@ type Conversation interface {
 // Converse holds a conversation that begins with the action first, until it ends. An interruption
 // and a refusal are errors.
 func (q *Requester) Converse(ctx context.Context, c Conversation, first session.Action) (session.Action, error) {
+	retries := q.Retry.Retries
 	a, err := q.loop(ctx, c, first)
+	if q.Retry.Retries > retries {
+		q.yieldTurn(err == nil && a.Step != session.Fail)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		if a.Err == nil || a.Err.Err == nil && a.Err.Status == 0 {
@@ -34,6 +38,16 @@ func (q *Requester) Converse(ctx context.Context, c Conversation, first session.
 		err = q.Retry.Failure(a.Err, nil)
 	}
 	return a, err
+}
+
+// yieldTurn ends the turn at the circuit breaker that a retry may have had. Other uploads would wait for the outcome of the next
+// request, and there may be none: the parts of a file have turns of their own.
+func (q *Requester) yieldTurn(succeeded bool) {
+	if succeeded {
+		q.Retry.Succeeded()
+	} else {
+		q.Retry.Close()
+	}
 }
 
 // loop is the only loop that makes and repeats requests: it performs an action, and gets the next one

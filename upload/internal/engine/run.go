@@ -179,7 +179,6 @@ func (r *Run) send(ctx context.Context) (session.Reply, error) {
 	}
 	if err := r.measurement.failed(); err != nil {
 		r.Wire.memory.stale.Store(false) // the connection broke because the body ended
-		r.Wire.Retry.Close()             // the request may have been a probe, and its outcome is not known
 		return reply, err
 	}
 	held, open := reply.Committed, reply.Open()
