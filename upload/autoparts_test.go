@@ -151,6 +151,23 @@ func TestAutoPartsRateLimit(t *testing.T) {
 	})
 }
 
+// A pause before the first byte does not count when the rate of the first connection is measured.
+func TestAutoPartsAfterPause(t *testing.T) {
+	t.Parallel()
+	inBubble(t, distant(mib/4), func(w *world) {
+		limit := upload.NewRateLimit(0)
+		time.AfterFunc(time.Minute, func() { limit.SetLimit(upload.Unlimited) })
+		began := time.Now()
+		res, err := w.uploader(auto, func(o *upload.Options) { o.RateLimit = limit }).File(w.t.Context(), w.file(random(20*mib)), spec)
+		if err != nil || res.Parts == nil {
+			t.Fatal(res.Parts, err)
+		}
+		if took := time.Since(began) - time.Minute; took > 55*time.Second {
+			t.Errorf("took %v after the pause\n%s", took, w.trace())
+		}
+	})
+}
+
 // A file is sent by the same requests as without Parts.Auto if one connection is fast.
 func TestAutoPartsFast(t *testing.T) {
 	t.Parallel()

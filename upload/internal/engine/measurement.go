@@ -11,8 +11,9 @@ type measurement struct {
 	begin func() Measure
 
 	mu      sync.Mutex
-	measure Measure       // of this request and those before it that succeeded; nil when the measurement is over
-	since   time.Time     // when the network's turn began; zero before the first byte
+	over    bool          // the rate is known, or the request has to end
+	measure Measure       // of this request and those before it that succeeded; nil before the first byte
+	since   time.Time     // when the network's turn began
 	took    time.Duration // the network's turns; the source is read in between
 	moved   int64
 	err     error
@@ -23,7 +24,7 @@ func newMeasurement(begin func() Measure) *measurement {
 	if begin == nil {
 		return nil
 	}
-	return &measurement{begin: begin, measure: begin()}
+	return &measurement{begin: begin}
 }
 
 // next is called before each read of object data.
@@ -33,14 +34,12 @@ func (m *measurement) next() error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.measure == nil || m.since.IsZero() {
+	if m.over || m.measure == nil {
 		return m.err
 	}
 	m.took += time.Since(m.since)
 	done, err := m.measure(m.moved, m.took)
-	if m.err = err; done || err != nil {
-		m.measure = nil
-	}
+	m.err, m.over = err, done || err != nil
 	return err
 }
 
@@ -51,10 +50,14 @@ func (m *measurement) add(n int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.measure != nil {
-		m.moved += int64(n)
-		m.since = time.Now()
+	if m.over {
+		return
 	}
+	if m.measure == nil {
+		m.measure = m.begin() // only now, so that a pause before the first byte does not count
+	}
+	m.moved += int64(n)
+	m.since = time.Now()
 }
 
 // again restarts the measurement after a failed request. The waits after the failure must not count.
@@ -64,9 +67,7 @@ func (m *measurement) again() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.measure != nil {
-		m.measure, m.since, m.took, m.moved = m.begin(), time.Time{}, 0, 0
-	}
+	m.measure, m.took, m.moved = nil, 0, 0
 }
 
 // failed returns the error of the measurement, or nil.
