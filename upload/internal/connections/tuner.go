@@ -44,7 +44,7 @@ type interval struct {
 	limited bool  // a rate limit held bytes back
 	failing bool  // the service fails, or asks for fewer requests
 	bounded bool  // connections wait until fewer bytes are at risk
-	left    int64 // bytes of the files that are not committed; negative if not known
+	left    int64 // over a long link, bytes of the files that are not committed; negative if not known
 }
 
 const (
@@ -102,7 +102,8 @@ func (t *tuner) resume() {
 // setLong records whether the link is long. If that is new, the tuner starts over with the first level over a long link.
 func (t *tuner) setLong(long bool) {
 	if long && !t.long {
-		*t = tuner{limit: t.limit, level: min(longLevel, t.limit), trial: true, growth: 2}
+		*t = newTuner(t.limit)
+		t.level = min(longLevel, t.limit)
 	}
 	t.long = long
 }
