@@ -617,26 +617,31 @@ func TestSpoolInPartsUnsaved(t *testing.T) {
 	})
 }
 
+// heldParts delays the next part on each of the four connections. Held alone, the first part to arrive could be any of them.
+var heldParts = faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: 4, Do: faults.Action{Effect: faults.EffectDelay, For: 5 * time.Second}}
+
 // TestSpoolInPartsLost checks what follows if another client aborts the multipart upload, or replaces a part of it: the
 // upload starts over if all bytes are on disk. Otherwise the stream is incomplete.
 func TestSpoolInPartsLost(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	for _, test := range []struct {
-		late int // the part that is sent when the other client comes
+		sent int64 // the bytes whose parts have been stored when the other client comes
 		does func(*world)
 		says string // "" if the upload starts over
 	}{
-		{1, (*world).abortAll, ""},
-		{4, (*world).abortAll, "the multipart upload no longer exists"},
-		{4, (*world).replacePart, "the service no longer has part 1, and its bytes were removed from the disk"},
+		{0, (*world).abortAll, ""},
+		{partedLarge - 1, (*world).abortAll, "the multipart upload no longer exists"},
+		{partedLarge - 1, (*world).replacePart, "the service no longer has part 1, and its bytes were removed from the disk"},
 	} {
 		inBubble(t, nil, func(w *world) {
 			content := data(partedLarge)
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut, Nth: test.late}, Do: faults.Action{Effect: faults.EffectDelay, For: 5 * time.Second}})
 			in, end := w.stream(w.uploader(w.spoolParts()), spec)
+			_, _ = in.Write(content[:test.sent])
+			time.Sleep(time.Second)
+			w.addFaults(heldParts)
 			time.AfterFunc(2*time.Second, func() { test.does(w) })
-			_, _ = in.Write(content)
+			_, _ = in.Write(content[test.sent:])
 			res, err := end()
 			if test.says == "" {
 				if err != nil || w.saw(upload.Restarted) != 1 {
@@ -672,7 +677,7 @@ func TestSpoolInPartsLostUnsaved(t *testing.T) {
 		content := data(partedLarge)
 		store := &process{Store: w.store}
 		in, end := w.stream(w.uploader(w.spoolPartsIn(48*mib), func(o *upload.Options) { o.Store = store }), spec)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Do: faults.Action{Effect: faults.EffectDelay, For: 5 * time.Second}})
+		w.addFaults(heldParts)
 		_, _ = in.Write(content[:partedWindow+1])
 		time.Sleep(time.Second)
 		store.dead.Store(true)
