@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -80,6 +81,38 @@ func TestEveryExchangeCounts(t *testing.T) {
 		})
 		if r.Err != io.ErrClosedPipe || !r.Unsent || r.Op != session.OpStat || r.Committed != -1 || !r.Reached || attempts(x) != 0 {
 			t.Errorf("%+v after %d attempts", r, attempts(x))
+		}
+	})
+}
+
+// expiring is a permit whose requests end with a cause when expire is called.
+type expiring struct {
+	engine.Permit
+	expire context.CancelCauseFunc
+}
+
+func (p *expiring) Begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	ctx, p.expire = context.WithCancelCause(ctx)
+	return ctx, func() { p.expire(nil) }, nil
+}
+
+// TestExpiredPermit checks that the first request, whose permit expires before the reply, is made again. If the caller
+// ends it, the service was not reached.
+func TestExpiredPermit(t *testing.T) {
+	t.Parallel()
+	inBubble(t, fakegcs.Options{}, func(w *world) {
+		p := &expiring{}
+		w.uplink.Permit = p
+		expired := errors.New("the lease expired")
+		ctx, interrupt := context.WithCancelCause(w.t.Context())
+		for _, end := range []context.CancelCauseFunc{func(cause error) { p.expire(cause) }, interrupt} {
+			r := w.requester(spec).Plain(ctx, session.OpStart, func(ctx context.Context, _ *session.Client) session.Reply {
+				end(expired)
+				return session.Reply{Op: session.OpStart, Err: context.Cause(ctx)}
+			})
+			if again := ctx.Err() == nil; r.Err != expired || r.Reached != again || r.Retryable() != again {
+				t.Errorf("%+v, retried: %v, want %v", r, r.Retryable(), again)
+			}
 		}
 	})
 }

@@ -40,6 +40,7 @@ func (q *Requester) exchange(ctx context.Context, x exchange) session.Reply {
 	if err != nil {
 		return x.unsent(err)
 	}
+	asked := ctx
 	if u.Permit != nil {
 		permitted, end, err := u.Permit.Begin(ctx)
 		if err != nil {
@@ -67,7 +68,9 @@ func (q *Requester) exchange(ctx context.Context, x exchange) session.Reply {
 	if u.Replied != nil && x.body == nil && decide.Answers(&r) {
 		u.Replied(time.Since(began))
 	}
-	r.Reached = u.Budget.Reached.Load()
+	// If the permit ended the request, the destination is not at fault, even if it never answered.
+	expired := asked.Err() == nil && ctx.Err() != nil && errors.Is(r.Err, context.Cause(ctx))
+	r.Reached = expired || u.Budget.Reached.Load()
 	if !r.Reached && decide.Answered(&r) {
 		u.Budget.Reached.Store(true)
 	}
