@@ -49,8 +49,7 @@ func (w *world) pruneRemoved(up *upload.Uploader) {
 			w.t.Errorf("%+v, %v", p, err)
 		}
 	}
-	w.wantSaved(0)
-	w.wantNoUploads()
+	w.wantNothing()
 }
 
 // uploadIDs returns the IDs of the multipart uploads.

@@ -56,14 +56,11 @@ func (w *world) wantNoLeftovers() {
 	}
 }
 
-// wantOnlyObject checks the object, and that nothing else is left: no saved upload, no temporary
-// object and no multipart upload.
+// wantOnlyObject checks the object, and that nothing else is left, see wantNothing.
 func (w *world) wantOnlyObject(content []byte) {
 	w.t.Helper()
 	w.wantObject("obj", content)
-	w.wantSaved(0)
-	w.wantNoLeftovers()
-	w.wantNoUploads()
+	w.wantNothing()
 }
 
 // TestParts sends a file in parts, each byte once, and nothing is left. The object has the attributes.
@@ -96,9 +93,7 @@ func TestParts(t *testing.T) {
 					t.Errorf("%+v %+v", res, o)
 				}
 				w.wantObject(attributes.Object, content)
-				w.wantSaved(0)
-				w.wantNoUploads()
-				w.wantNoLeftovers()
+				w.wantNothing()
 			})
 		})
 	}
@@ -136,9 +131,7 @@ func TestPartsResume(t *testing.T) {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}
 					if !first.Resumable {
-						w.wantSaved(0)
-						w.wantNoLeftovers()
-						w.wantNoUploads()
+						w.wantNothing()
 						return
 					}
 					if held, err := w.uploader(way.with).Query(w.t.Context(), first.ID); err != nil || held.State != upload.SessionOpen {
@@ -201,8 +194,7 @@ func TestParallelOtherEndpoint(t *testing.T) {
 		if err := w.uploader(byParts).Cancel(w.t.Context(), res.ID); err != nil {
 			t.Error(err)
 		}
-		w.wantSaved(0)
-		w.wantNoLeftovers()
+		w.wantNothing()
 	})
 }
 
@@ -225,7 +217,7 @@ func TestParallelLeftWithoutStore(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		ctx, stop := context.WithCancel(w.t.Context())
 		defer stop()
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		w.addFaults(refusing(faults.OpDelete, 503))
 		_, err := w.uploader(byParts, withoutStore, func(o *upload.Options) {
 			observe := o.Observer
 			o.Observer = func(e upload.Event) {
@@ -391,7 +383,7 @@ func TestParallelOutageInDeletes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		content := data(40 * q)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+		w.addFaults(refusing(faults.OpDelete, 503))
 		began := time.Now()
 		_, err := w.uploader(byParts, func(o *upload.Options) { o.RetryFor = 10 * time.Minute }).File(w.t.Context(), w.file(content), spec)
 		if took := time.Since(began); err != nil || took < 9*time.Minute || took > 12*time.Minute {

@@ -56,9 +56,7 @@ func TestStreamBeyond(t *testing.T) {
 			t.Errorf("another client wrote the object: %v", err)
 		}
 		w.wantObject("later", []byte("x"))
-		w.wantSaved(0)
-		w.wantNoLeftovers()
-		w.wantNoUploads()
+		w.wantNothing()
 	})
 	inBubble(t, nil, func(w *world) {
 		if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "kept", Retention: time.Minute}); err != nil {
@@ -122,8 +120,7 @@ func TestStreamInPartsCanceled(t *testing.T) {
 			t.Errorf("%v, %+v", err, res)
 		}
 		w.wantNoObject("obj")
-		w.wantSaved(0)
-		w.wantNoUploads()
+		w.wantNothing()
 	})
 	inBubble(t, slowly, func(w *world) {
 		wr := w.uploader(streamParts).NewWriter(w.t.Context(), spec)
@@ -135,8 +132,7 @@ func TestStreamInPartsCanceled(t *testing.T) {
 		}
 		wr.Abort()
 		w.wantNoObject("obj")
-		w.wantSaved(0)
-		w.wantNoUploads()
+		w.wantNothing()
 		wr = w.uploader(streamParts).NewWriter(w.t.Context(), spec)
 		if _, err := io.Copy(wr, pieces(data(partedLarge))); err != nil {
 			t.Fatal(err)
@@ -193,11 +189,7 @@ func TestStreamInPartsStopped(t *testing.T) {
 				}
 			}
 		})
-		ended := make(chan called, 1)
-		go func() {
-			res, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), spec)
-			ended <- called{res, err}
-		}()
+		ended := calling(func() (*upload.Result, error) { return up.Reader(w.t.Context(), pieces(data(partedLarge)), spec) })
 		<-stored
 		ids, err := w.store.List(w.t.Context())
 		if err != nil || len(ids) != 1 {
@@ -226,8 +218,7 @@ func TestStreamInPartsStopped(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		w.wantNoObject("obj")
-		w.wantSaved(0)
-		w.wantNoUploads()
+		w.wantNothing()
 	})
 }
 
@@ -283,8 +274,7 @@ func TestStreamsInPartsAtOnce(t *testing.T) {
 		for i := range 3 {
 			w.wantObject(fmt.Sprint("obj", i), data(partedLarge))
 		}
-		w.wantSaved(0)
-		w.wantNoUploads()
+		w.wantNothing()
 	})
 }
 
@@ -300,8 +290,7 @@ func TestStreamInPartsLost(t *testing.T) {
 			t.Error(err)
 		}
 		w.wantNoObject("obj")
-		w.wantSaved(0)
-		w.wantNoUploads()
+		w.wantNothing()
 	})
 }
 

@@ -15,41 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
-
-// TestShortStreams checks that a stream of at most 256 KiB is sent in one request,
-// for any sizes of the reads.
-func TestShortStreams(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int64{0, 1, 1000, q - 1, q, q + 1} {
-		for name, wrap := range map[string]func(io.Reader) io.Reader{
-			"plain": func(r io.Reader) io.Reader { return r }, "half": iotest.HalfReader, "dataerr": iotest.DataErrReader,
-		} {
-			t.Run(fmt.Sprint(size, " ", name), func(t *testing.T) {
-				inBubble(t, nil, func(w *world) {
-					content := data(size)
-					res, err := w.uploader().Reader(w.t.Context(), wrap(bytes.NewReader(content)), spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					w.wantObject("obj", content)
-					if one := res.Requests == 1 && strings.HasPrefix(w.trace(), "insert"); one != (size <= q) {
-						t.Errorf("requests\n%s", w.trace())
-					}
-					if res.Size != size || res.BytesSent != size {
-						t.Errorf("Result = %+v", res)
-					}
-				})
-			})
-		}
-	}
-}
 
 // TestShortStreamSurvives checks that a short stream is uploaded despite each fault
 // of its only request.
@@ -99,11 +70,7 @@ func TestShortStreamThatEndsLate(t *testing.T) {
 					ctx, cancel := context.WithCancel(w.t.Context())
 					defer cancel()
 					r, producer := io.Pipe()
-					ended := make(chan error, 1)
-					go func() {
-						_, err := w.uploader().Reader(ctx, r, spec)
-						ended <- err
-					}()
+					ended := calling(func() (*upload.Result, error) { return w.uploader().Reader(ctx, r, spec) })
 					content := data(size)
 					producer.Write(content[:900])
 					time.Sleep(5 * time.Hour)
@@ -114,37 +81,21 @@ func TestShortStreamThatEndsLate(t *testing.T) {
 						cancel()
 						synctest.Wait()
 						producer.CloseWithError(errors.New("canceled"))
-						if err := <-ended; !errors.Is(err, context.Canceled) {
-							t.Errorf("error = %v, want context.Canceled", err)
+						if got := <-ended; !errors.Is(got.err, context.Canceled) {
+							t.Errorf("error = %v, want context.Canceled", got.err)
 						}
 						w.wantNoObject("obj")
 						return
 					}
 					producer.Write(content[900:])
 					producer.Close()
-					if err := <-ended; err != nil {
-						t.Errorf("%v\n%s", err, w.trace())
+					if got := <-ended; got.err != nil {
+						t.Errorf("%v\n%s", got.err, w.trace())
 					}
 					w.wantObject("obj", content)
 				})
 			})
 		}
-	}
-}
-
-// TestShortStreamThatFails checks that no request is made for a stream whose reader
-// fails within 256 KiB.
-func TestShortStreamThatFails(t *testing.T) {
-	for _, size := range []int64{0, 1, q} {
-		inBubble(t, nil, func(w *world) {
-			r := io.MultiReader(bytes.NewReader(data(size)), iotest.ErrReader(io.ErrUnexpectedEOF))
-			if _, err := w.uploader().Reader(w.t.Context(), r, spec); !errors.Is(err, chunk.ErrRead) || !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%d bytes: error = %v, want ErrRead", size, err)
-			}
-			if w.trace() != "" {
-				t.Errorf("%d bytes: requests\n%s", size, w.trace())
-			}
-		})
 	}
 }
 
@@ -195,29 +146,23 @@ func (z *zeroReader) Read(p []byte) (int, error) {
 func TestStreamsReturnMemory(t *testing.T) {
 	skipShort(t)
 	broken := errors.New("broken")
-	refuse := func(op faults.Op) faults.Fault {
-		return faults.Fault{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
+	refuse := func(op faults.Op) []faults.Fault {
+		return []faults.Fault{{Match: faults.Match{Op: op}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}}
 	}
-	hang := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStall}}
-	lost := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectGone}}
+	hang := []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStall}}}
+	lost := []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectGone}}}
 	content := data(9 * mib)
-	type call struct {
-		name   string
-		faults []faults.Fault
-		use    func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error
+	type kind func(ctx context.Context, w *world, up *upload.Uploader, r io.Reader, s upload.Spec) error
+	stream := func(ctx context.Context, _ *world, up *upload.Uploader, r io.Reader, s upload.Spec) error {
+		_, err := up.Reader(ctx, r, s)
+		return err
 	}
-	stream := func(size int64) func(context.Context, *world, *upload.Uploader, upload.Spec) error {
-		return func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			_, err := up.Reader(ctx, bytes.NewReader(content[:size]), s)
-			return err
-		}
-	}
-	file := func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+	file := func(ctx context.Context, w *world, up *upload.Uploader, _ io.Reader, s upload.Spec) error {
 		_, err := up.File(ctx, w.file(content), s)
 		return err
 	}
-	written := func(end func(*upload.Writer) error) func(context.Context, *world, *upload.Uploader, upload.Spec) error {
-		return func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+	written := func(end func(*upload.Writer) error) kind {
+		return func(ctx context.Context, w *world, up *upload.Uploader, _ io.Reader, s upload.Spec) error {
 			f, err := os.Open(w.file(content))
 			if err != nil {
 				return err
@@ -234,60 +179,54 @@ func TestStreamsReturnMemory(t *testing.T) {
 			return end(out)
 		}
 	}
-	for i, c := range []call{
-		{"stream", nil, stream(9 * mib)},
-		{"short stream", nil, stream(100)},
-		{"short stream refused", []faults.Fault{refuse(faults.OpInsert)}, stream(100)},
-		{"stream refused", []faults.Fault{refuse(faults.OpPut)}, stream(9 * mib)},
-		{"start refused", []faults.Fault{refuse(faults.OpStart)}, stream(9 * mib)},
-		{"stream interrupted", []faults.Fault{hang}, stream(9 * mib)},
-		{"stream lost", []faults.Fault{lost}, stream(9 * mib)},
-		{"file", nil, file},
-		{"file refused", []faults.Fault{refuse(faults.OpPut)}, file},
-		{"file interrupted", []faults.Fault{hang}, file},
-		{"file lost", []faults.Fault{lost}, file},
-		{"file interrupted and resumed", []faults.Fault{hang}, func(ctx context.Context, w *world, up *upload.Uploader, s upload.Spec) error {
+	all := func() io.Reader { return bytes.NewReader(content) }
+	short := func() io.Reader { return bytes.NewReader(content[:100]) }
+	failing := func(at int64) func() io.Reader {
+		return func() io.Reader { return io.MultiReader(bytes.NewReader(content[:at]), iotest.ErrReader(broken)) }
+	}
+	for i, c := range []struct {
+		name   string
+		faults []faults.Fault
+		use    kind
+		r      func() io.Reader
+		call   upload.CallOptions
+		spec   upload.Spec
+	}{
+		{name: "stream", use: stream, r: all},
+		{name: "short stream", use: stream, r: short},
+		{name: "short stream refused", faults: refuse(faults.OpInsert), use: stream, r: short},
+		{name: "stream refused", faults: refuse(faults.OpPut), use: stream, r: all},
+		{name: "start refused", faults: refuse(faults.OpStart), use: stream, r: all},
+		{name: "stream interrupted", faults: hang, use: stream, r: all},
+		{name: "stream lost", faults: lost, use: stream, r: all},
+		{name: "reader fails", use: stream, r: failing(3 * mib)},
+		{name: "reader fails at once", use: stream, r: failing(0)},
+		{name: "not confirmed", use: stream, r: all, call: upload.CallOptions{Confirm: func(context.Context) error { return broken }}},
+		{name: "truncated", use: stream, r: all, call: upload.CallOptions{Size: new(10 * mib)}},
+		{name: "precondition", use: stream, r: all, spec: upload.Spec{IfGenerationMatch: new(int64(77))}},
+		{name: "other checksum", use: stream, r: all, spec: upload.Spec{CRC32C: new(uint32(1))}},
+		{name: "file", use: file},
+		{name: "file refused", faults: refuse(faults.OpPut), use: file},
+		{name: "file interrupted", faults: hang, use: file},
+		{name: "file lost", faults: lost, use: file},
+		{name: "file interrupted and resumed", faults: hang, use: func(ctx context.Context, w *world, up *upload.Uploader, _ io.Reader, s upload.Spec) error {
 			path := w.file(content)
 			_, _ = up.File(ctx, path, s)
 			_, err := up.File(w.t.Context(), path, s)
 			return err
 		}},
-		{"reader fails", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			_, err := up.Reader(ctx, io.MultiReader(bytes.NewReader(content[:3*mib]), errReader{broken}), s)
-			return err
-		}},
-		{"reader fails at once", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			_, err := up.Reader(ctx, errReader{broken}, s)
-			return err
-		}},
-		{"not confirmed", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			up = withCall(up, upload.CallOptions{Confirm: func(context.Context) error { return broken }})
-			_, err := up.Reader(ctx, bytes.NewReader(content), s)
-			return err
-		}},
-		{"truncated", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			_, err := withCall(up, upload.CallOptions{Size: new(10 * mib)}).Reader(ctx, bytes.NewReader(content), s)
-			return err
-		}},
-		{"precondition", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			s.IfGenerationMatch = new(int64(77))
-			_, err := up.Reader(ctx, bytes.NewReader(content), s)
-			return err
-		}},
-		{"other checksum", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
-			s.CRC32C = new(uint32(1))
-			_, err := up.Reader(ctx, bytes.NewReader(content), s)
-			return err
-		}},
-		{"written", nil, written((*upload.Writer).Close)},
-		{"written and aborted", nil, written(func(*upload.Writer) error { return broken })},
-		{"written and refused", []faults.Fault{refuse(faults.OpFinalize)}, written((*upload.Writer).Close)},
-		{"written and interrupted", []faults.Fault{hang}, written((*upload.Writer).Close)},
-		{"bytes", nil, func(ctx context.Context, _ *world, up *upload.Uploader, s upload.Spec) error {
+		{name: "written", use: written((*upload.Writer).Close)},
+		{name: "written and aborted", use: written(func(*upload.Writer) error { return broken })},
+		{name: "written and refused", faults: refuse(faults.OpFinalize), use: written((*upload.Writer).Close)},
+		{name: "written and interrupted", faults: hang, use: written((*upload.Writer).Close)},
+		{name: "bytes", use: func(ctx context.Context, _ *world, up *upload.Uploader, _ io.Reader, s upload.Spec) error {
 			_, err := up.Bytes(ctx, content, s)
 			return err
 		}},
 	} {
+		if c.r == nil {
+			c.r = all
+		}
 		for _, zipped := range []bool{false, true} {
 			if testsize.Full(0, 1) == 1 && zipped != (i%2 == 0) {
 				continue
@@ -299,8 +238,9 @@ func TestStreamsReturnMemory(t *testing.T) {
 					ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 					defer cancel()
 					s := spec
-					s.Gzip = zipped
-					err := c.use(ctx, w, withCall(up, upload.CallOptions{Window: int(mib)}), s)
+					s.Gzip, s.IfGenerationMatch, s.CRC32C = zipped, c.spec.IfGenerationMatch, c.spec.CRC32C
+					c.call.Window = int(mib)
+					err := c.use(ctx, w, withCall(up, c.call), c.r(), s)
 					for _, f := range w.srv.FaultReport() {
 						if !f.Done {
 							t.Errorf("a fault did not act, the error was %v:\n%s", err, w.trace())

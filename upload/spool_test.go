@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -141,8 +142,7 @@ func TestSpool(t *testing.T) {
 					} else if got, err := w.srv.ReadObject("bkt", "obj"); err != nil || string(unzipped(t, got)) != string(content) {
 						t.Errorf("object of %d bytes differs: %v", len(got), err)
 					}
-					w.wantSaved(0)
-					w.wantNoSpool()
+					w.wantNothing()
 				})
 			})
 		}
@@ -170,8 +170,7 @@ func TestSpoolOfAWriter(t *testing.T) {
 			} else if err := writer.Close(); err != nil {
 				t.Fatal(err)
 			}
-			w.wantSaved(0)
-			w.wantNoSpool()
+			w.wantNothing()
 		}
 		w.wantObject("obj", content)
 	})
@@ -189,7 +188,7 @@ func must(f *os.File, err error) *os.File {
 func TestSpoolResume(t *testing.T) {
 	t.Parallel()
 	content := data(13*mib + 5)
-	unanswered := faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
+	unanswered := refusing(faults.OpQuery, 503)
 	for name, fault := range map[string]faults.Fault{
 		"no session":       {Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 		"nothing sent":     {Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectReset}},
@@ -221,8 +220,7 @@ func TestSpoolResume(t *testing.T) {
 				if resumed.BytesSent > int64(len(content)) {
 					t.Errorf("%d bytes were sent again", resumed.BytesSent)
 				}
-				next.wantSaved(0)
-				next.wantNoSpool()
+				next.wantNothing()
 				w.wantObject("obj", content)
 				kill()
 				<-ended
@@ -247,11 +245,7 @@ func TestSpoolWithoutEnd(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				ctx, kill := context.WithCancel(w.t.Context())
 				r := newBlockingReader(data(20*mib + 7))
-				ended := make(chan error, 1)
-				go func() {
-					_, err := w.uploader(w.spooling(0)).Reader(ctx, r, spec)
-					ended <- err
-				}()
+				ended := calling(func() (*upload.Result, error) { return w.uploader(w.spooling(0)).Reader(ctx, r, spec) })
 				time.Sleep(time.Second)
 				next := w.snapshot()
 				id := next.moveSpool()
@@ -275,16 +269,14 @@ func TestSpoolWithoutEnd(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				next.wantSaved(0)
-				next.wantNoSpool()
+				next.wantNothing()
 				kill()
 				close(r.closed)
-				if err := <-ended; !errors.Is(err, context.Canceled) {
-					t.Errorf("the interrupted call: %v", err)
+				if got := <-ended; !errors.Is(got.err, context.Canceled) {
+					t.Errorf("the interrupted call: %v", got.err)
 				}
 				w.wantNoObject("obj")
-				w.wantSaved(0)
-				w.wantNoSpool()
+				w.wantNothing()
 			})
 		})
 	}
@@ -302,11 +294,11 @@ func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
 		spec func(*upload.Spec)
 		want error
 	}{
-		"fails":       {in: io.MultiReader(pieces(content), iotestErr{broken}), want: broken},
+		"fails":       {in: io.MultiReader(pieces(content), iotest.ErrReader(broken)), want: broken},
 		"truncated":   {in: pieces(content), call: upload.CallOptions{Size: new(9*mib + 1)}, want: upload.ErrTruncated},
 		"unconfirmed": {in: pieces(content), call: upload.CallOptions{Confirm: func(context.Context) error { return broken }}, want: broken},
 		"checksum":    {in: pieces(content), spec: func(s *upload.Spec) { s.CRC32C = new(uint32(1)) }, want: session.ErrChecksum},
-		"wrapped EOF": {in: io.MultiReader(pieces(content), iotestErr{fmt.Errorf("cut: %w", io.EOF)}), want: io.EOF},
+		"wrapped EOF": {in: io.MultiReader(pieces(content), iotest.ErrReader(fmt.Errorf("cut: %w", io.EOF))), want: io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -319,8 +311,7 @@ func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
 					t.Errorf("error = %v, want %v; resumable: %v", err, tt.want, res.Resumable)
 				}
 				w.wantNoObject("obj")
-				w.wantSaved(0)
-				w.wantNoSpool()
+				w.wantNothing()
 				if !strings.Contains(w.trace(), "cancel") {
 					t.Errorf("the session was not canceled:\n%s", w.trace())
 				}
@@ -328,10 +319,6 @@ func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
 		})
 	}
 }
-
-type iotestErr struct{ err error }
-
-func (r iotestErr) Read([]byte) (int, error) { return 0, r.err }
 
 // TestSpoolOutlastsAnOutage checks that an upload does not stop while its input lasts, even if its
 // retries are exhausted, and that it stays resumable after the end of the input.
@@ -367,17 +354,15 @@ func TestSpoolLimit(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(23 * mib)
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: 3, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		ended := make(chan error, 1)
-		go func() {
-			_, err := w.uploader(w.spooling(4*mib)).Reader(w.t.Context(), pieces(content), spec)
-			ended <- err
-		}()
+		ended := calling(func() (*upload.Result, error) {
+			return w.uploader(w.spooling(4*mib)).Reader(w.t.Context(), pieces(content), spec)
+		})
 		time.Sleep(time.Second)
 		if _, size := w.spooled(); size != 4*mib {
 			t.Errorf("%d bytes in the spool, want the limit", size)
 		}
-		if err := <-ended; err != nil {
-			t.Fatal(err)
+		if got := <-ended; got.err != nil {
+			t.Fatal(got.err)
 		}
 		if waits, continues := w.saw(upload.InputWaits), w.saw(upload.InputContinues); waits == 0 || waits != continues {
 			t.Errorf("%d waits, %d continued", waits, continues)
@@ -417,42 +402,13 @@ func TestSpoolLostSession(t *testing.T) {
 				if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || !p.Deleted {
 					t.Errorf("pruned: %+v, %v", p, err)
 				}
-				w.wantSaved(0)
-				w.wantNoSpool()
+				w.wantNothing()
 			})
 		})
 	}
 }
 
-// TestSpoolCancel checks that Cancel of a stream that is being read removes both halves.
-func TestSpoolCancel(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		r, in := io.Pipe()
-		up := w.uploader(w.spooling(0))
-		ended := make(chan error, 1)
-		go func() {
-			_, err := up.Reader(w.t.Context(), endOfPipe{r}, spec)
-			ended <- err
-		}()
-		in.Write(data(17 * mib))
-		synctest.Wait()
-		saved, err := firstOf(up.Saved(w.t.Context()))
-		if err != nil || !saved.InUse || !saved.Incomplete {
-			t.Fatalf("saved: %+v, %v", saved, err)
-		}
-		if err := up.Cancel(w.t.Context(), saved.ID); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; !errors.Is(err, session.ErrCanceled) {
-			t.Errorf("error = %v", err)
-		}
-		w.wantSaved(0)
-		w.wantNoSpool()
-		w.wantNoObject("obj")
-	})
-}
-
+// endOfPipe is a pipe whose read deadline interrupts it.
 type endOfPipe struct{ *io.PipeReader }
 
 func (p endOfPipe) SetReadDeadline(t time.Time) error {
@@ -541,11 +497,7 @@ func TestSpoolThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		r, in := io.Pipe()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec)
-			ended <- err
-		}()
+		ended := calling(func() (*upload.Result, error) { return w.uploader(w.spooling(0)).Reader(w.t.Context(), r, spec) })
 		synctest.Wait()
 		entries, err := os.ReadDir(w.spoolDir())
 		if err != nil || len(entries) != 2 {
@@ -557,8 +509,8 @@ func TestSpoolThatCannotBeWritten(t *testing.T) {
 			}
 		}
 		in.Write([]byte("short"))
-		if err := <-ended; !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("error = %v", err)
+		if got := <-ended; !errors.Is(got.err, fs.ErrNotExist) {
+			t.Errorf("error = %v", got.err)
 		}
 		w.wantSaved(0)
 		w.wantNoObject("obj")
@@ -571,58 +523,99 @@ func TestSpoolIsSavedBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, errors.New("the store failed")} {
 		inBubble(t, nil, func(w *world) {
-			content, ended := data(1000), make(chan error, 1)
+			content := data(1000)
 			up := w.uploader(w.spooling(0), func(o *upload.Options) {
 				o.Store = hook(w.store, func(context.Context) error { time.Sleep(time.Second); return failed }, "Save")
 			})
-			go func() {
-				_, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec)
-				ended <- err
-			}()
+			ended := calling(func() (*upload.Result, error) { return up.Reader(w.t.Context(), bytes.NewReader(content), spec) })
 			time.Sleep(500 * time.Millisecond)
 			synctest.Wait()
 			names, size := w.spooled()
 			if size != 1000 || slices.ContainsFunc(names, func(n string) bool { return filepath.Base(n) == "end.json" }) {
 				t.Errorf("%d bytes in the spool, and the files %q", size, names)
 			}
-			if err := <-ended; !errors.Is(err, failed) {
-				t.Errorf("error = %v, want %v", err, failed)
+			if got := <-ended; !errors.Is(got.err, failed) {
+				t.Errorf("error = %v, want %v", got.err, failed)
 			}
 			if failed == nil {
 				w.wantObject("obj", content)
 			}
-			w.wantSaved(0)
-			w.wantNoSpool()
+			w.wantNothing()
 		})
 	}
 }
 
-// TestSpoolMissing checks that Prune removes a saved stream without files only if it is asked to: they may be
-// on a file system that is not mounted.
-func TestSpoolMissing(t *testing.T) {
+// interruptSpooled uploads a stream of which the service accepts no request of a kind. Its input has ended.
+func (k *partedSource) interruptSpooled(w *world, content []byte, op faults.Op) *upload.Result {
+	w.t.Helper()
+	w.addFaults(refusing(op, 503))
+	res, err := k.send(w.t.Context(), w, k.uploader(w), spec, content)
+	if !errors.Is(err, session.ErrRetriesExhausted) || !res.Resumable {
+		w.t.Fatalf("%v, %+v\n%s", err, res, w.trace())
+	}
+	w.srv.ClearFaults()
+	return res
+}
+
+// inSession is a stream in a spool that is sent over one connection.
+var inSession = &partedSource{name: "in a session", input: pieces, spool: 1 << 30, with: func(o *upload.Options) { o.Parallel, o.Window = nil, 0 }}
+
+// TestSpoolAway checks that a stream stays saved when its session is gone, because its files may be the only copy, even if
+// they are on a volume that is not mounted. Then it cannot be resumed, and the directory is not made: it would be on
+// another disk. Only Prune with PruneOptions.MissingSource removes it.
+func TestSpoolAway(t *testing.T) {
 	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
-		up := w.uploader(w.spooling(0))
-		res, err := up.Reader(w.t.Context(), pieces(data(mib)), spec)
-		if !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Fatal(err)
-		}
-		w.srv.ClearFaults()
-		if err := os.RemoveAll(filepath.Join(w.spoolDir(), res.ID)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := up.Resume(w.t.Context(), res.ID); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("resume: %v", err)
-		}
-		for _, missing := range []bool{false, true} {
-			p, err := firstOf(up.Prune(w.t.Context(), &upload.PruneOptions{MissingSource: missing}))
-			if err != nil || p.Deleted != missing {
-				t.Errorf("pruned: %+v, %v", p, err)
+	for _, away := range []string{"", "its directory", "all"} {
+		inBubble(t, nil, func(w *world) {
+			content, up := data(5*mib), inSession.uploader(w)
+			id := inSession.interruptSpooled(w, content, faults.OpFinalize).ID
+			dir := w.spoolDir()
+			if away == "its directory" {
+				dir = filepath.Join(dir, id)
 			}
-		}
-		w.wantSaved(0)
-	})
+			elsewhere := w.spoolDir() + ".elsewhere"
+			if away != "" {
+				if err := os.Rename(dir, elsewhere); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, want := range []upload.SessionState{upload.SessionOpen, upload.SessionGone} {
+				if away != "" {
+					if res, err := up.Resume(w.t.Context(), id); !errors.Is(err, fs.ErrNotExist) || !res.Resumable {
+						t.Errorf("Resume: %+v, %v", res, err)
+					}
+				}
+				if away == "all" {
+					if _, err := up.Reader(w.t.Context(), pieces(content), spec); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("a new stream: %v", err)
+					}
+				}
+				if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || p.State != want || p.Deleted {
+					t.Errorf("pruned: %+v, %v", p, err)
+				}
+				if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) != (away != "") {
+					t.Errorf("the directory was made: %v", err)
+				}
+				time.Sleep(15 * 24 * time.Hour)
+			}
+			if away == "its directory" {
+				if p, err := firstOf(up.Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true})); err != nil || !p.Deleted {
+					t.Errorf("pruned: %+v, %v", p, err)
+				}
+				w.wantSaved(0)
+				return
+			}
+			if away == "all" {
+				if err := os.Rename(elsewhere, dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := up.Resume(w.t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			w.wantOnlyObject(content)
+		})
+	}
 }
 
 // TestSpoolName checks that a stream is saved with the name that the caller gave, so that the caller finds it when
@@ -670,8 +663,7 @@ func TestSpoolName(t *testing.T) {
 			}
 		}
 		w.wantObject("obj", data(mib))
-		w.wantSaved(0)
-		w.wantNoSpool()
+		w.wantNothing()
 	})
 }
 
@@ -722,49 +714,7 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 				t.Error(err)
 			}
 			w.wantObject("obj", content)
-			w.wantSaved(0)
-			w.wantNoSpool()
-		})
-	}
-}
-
-// TestSpoolWithLostSession checks that Prune keeps a stream whose session is gone and whose bytes are all on disk,
-// or may be, because they are the only copy; and that Resume sends it again.
-func TestSpoolWithLostSession(t *testing.T) {
-	t.Parallel()
-	for _, mounted := range []bool{true, false} {
-		inBubble(t, nil, func(w *world) {
-			content := data(5 * mib)
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-			up := w.uploader(w.spooling(0))
-			res, err := up.Reader(w.t.Context(), pieces(content), spec)
-			if !errors.Is(err, session.ErrRetriesExhausted) {
-				t.Fatal(err)
-			}
-			w.srv.ClearFaults()
-			time.Sleep(15 * 24 * time.Hour)
-			spool, elsewhere := filepath.Join(w.spoolDir(), res.ID), w.spoolDir()+".elsewhere"
-			if !mounted {
-				if err := os.Rename(spool, elsewhere); err != nil {
-					t.Fatal(err)
-				}
-			}
-			p, err := firstOf(up.Prune(w.t.Context(), nil))
-			if err != nil || p.State != upload.SessionGone || p.Deleted {
-				t.Errorf("pruned: %+v, %v", p, err)
-			}
-			w.wantSaved(1)
-			if !mounted {
-				if err := os.Rename(elsewhere, spool); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
-				t.Fatal(err)
-			}
-			w.wantObject("obj", content)
-			w.wantSaved(0)
-			w.wantNoSpool()
+			w.wantNothing()
 		})
 	}
 }
@@ -797,8 +747,7 @@ func TestSpoolNotRemoved(t *testing.T) {
 		if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || !p.Deleted {
 			t.Errorf("pruned: %+v, %v", p, err)
 		}
-		w.wantSaved(0)
-		w.wantNoSpool()
+		w.wantNothing()
 	})
 }
 
@@ -882,8 +831,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				w.wantSaved(0)
-				w.wantNoSpool()
+				w.wantNothing()
 			})
 		})
 	}
@@ -922,8 +870,7 @@ func TestSpoolRefusedSession(t *testing.T) {
 					t.Fatalf("resumed: %v\n%s", err, w.trace())
 				}
 				w.wantObject("obj", content)
-				w.wantSaved(0)
-				w.wantNoSpool()
+				w.wantNothing()
 			})
 		})
 	}
@@ -935,74 +882,31 @@ func TestSpoolDamaged(t *testing.T) {
 	for name, damage := range map[string]func(segment, end string) error{
 		"a segment is missing": func(segment, _ string) error { return os.Remove(segment) },
 		"a segment is short":   func(segment, _ string) error { return os.Truncate(segment, 100) },
-		"a byte is changed": func(segment, _ string) error {
-			f, err := os.OpenFile(segment, os.O_RDWR, 0)
-			if err == nil {
-				_, err = f.WriteAt([]byte("changed"), 1000)
-				err = errors.Join(err, f.Close())
-			}
-			return err
-		},
-		"the end is cut": func(_, end string) error { return os.Truncate(end, 10) },
+		"a byte is changed":    func(segment, _ string) error { return editQuietly(segment, 1000) },
+		"the end is cut":       func(_, end string) error { return os.Truncate(end, 10) },
 	} {
-		inBubble(t, nil, func(w *world) {
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-			res, err := w.uploader(w.spooling(0)).Reader(w.t.Context(), pieces(data(10*mib)), spec)
-			if !errors.Is(err, session.ErrRetriesExhausted) {
-				t.Fatal(err)
-			}
-			w.srv.ClearFaults()
-			dir := filepath.Join(w.spoolDir(), res.ID)
-			segments, err := filepath.Glob(filepath.Join(dir, "00000000000000000000*"))
-			if err != nil || len(segments) != 1 {
-				t.Fatal(segments, err)
-			}
-			if err := damage(segments[0], filepath.Join(dir, "end.json")); err != nil {
-				t.Fatal(err)
-			}
-			res, err = w.uploader().Resume(w.t.Context(), res.ID)
-			if !errors.Is(err, upload.ErrIncomplete) || res.Resumable {
-				t.Errorf("%s: %v, resumable %v", name, err, res.Resumable)
-			}
-			w.wantNoObject("obj")
-			if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil {
-				t.Error(err)
-			}
-			w.wantNoSpool()
-		})
+		for k, op := range map[*partedSource]faults.Op{inSession: faults.OpPut, spooledStream: faults.OpPartsPut} {
+			t.Run(name+"/"+k.name, func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					dir := filepath.Join(w.spoolDir(), k.interruptSpooled(w, data(10*mib), op).ID)
+					segments, err := filepath.Glob(filepath.Join(dir, "00000000000000000000*"))
+					if err != nil || len(segments) != 1 {
+						t.Fatal(segments, err)
+					}
+					if err := damage(segments[0], filepath.Join(dir, "end.json")); err != nil {
+						t.Fatal(err)
+					}
+					res, err := w.uploader().Resume(w.t.Context(), filepath.Base(dir))
+					if !errors.Is(err, upload.ErrIncomplete) || res.Resumable {
+						t.Errorf("%v, resumable %v", err, res.Resumable)
+					}
+					w.wantNoObject("obj")
+					if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil {
+						t.Error(err)
+					}
+					w.wantNothing()
+				})
+			})
+		}
 	}
-}
-
-// TestSpoolOnAVolumeThatIsNotMounted checks that the directory of the spool is not made: it could be on another disk.
-func TestSpoolOnAVolumeThatIsNotMounted(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.down(faults.Action{Effect: faults.EffectStatus, Status: 503})
-		content, up := data(mib), w.uploader(w.spooling(0))
-		res, err := up.Reader(w.t.Context(), pieces(content), spec)
-		if !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Fatal(err)
-		}
-		w.srv.ClearFaults()
-		mounted := w.spoolDir() + ".mounted"
-		if err := os.Rename(w.spoolDir(), mounted); err != nil {
-			t.Fatal(err)
-		}
-		_, serr := up.Reader(w.t.Context(), pieces(content), spec)
-		resumed, rerr := up.Resume(w.t.Context(), res.ID)
-		if !errors.Is(serr, fs.ErrNotExist) || !errors.Is(rerr, fs.ErrNotExist) || !resumed.Resumable {
-			t.Errorf("a new stream: %v; resumed: %v, %+v", serr, rerr, resumed)
-		}
-		if _, err := os.Stat(w.spoolDir()); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the directory was made: %v", err)
-		}
-		if err := os.Rename(mounted, w.spoolDir()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := up.Resume(w.t.Context(), res.ID); err != nil {
-			t.Error(err)
-		}
-		w.wantObject("obj", content)
-		w.wantSaved(0)
-	})
 }

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,14 +27,14 @@ func TestSpoolInPartsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	inBubble(t, nil, func(w *world) {
-		content, store := data(partedLarge), &slow{Store: w.store}
-		store.late.Store(int64(time.Second))
-		res, err := spooledStream.uploader(w, func(o *upload.Options) { o.Store = store }).Reader(w.t.Context(), pieces(content), spec)
+		content := data(partedLarge)
+		res, err := spooledStream.uploader(w, func(o *upload.Options) {
+			o.Store = hook(w.store, func(context.Context) error { time.Sleep(time.Second); return nil }, "Save")
+		}).Reader(w.t.Context(), pieces(content), spec)
 		if err != nil || res.Parts == nil {
 			t.Errorf("%v\n%s", err, w.trace())
 		}
 		w.wantOnlyObject(content)
-		w.wantNoSpool()
 	})
 }
 
@@ -83,17 +82,18 @@ func TestSpoolInPartsRemovedByTheNext(t *testing.T) {
 	})
 }
 
-// TestSpoolInPartsStopped pauses and cancels a stream before and after its input has ended.
-func TestSpoolInPartsStopped(t *testing.T) {
+// TestSpoolStopped pauses and cancels a stream, in a session and in parts, before and after its input has ended.
+func TestSpoolStopped(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(partedLarge)
 	for _, whole := range []bool{false, true} {
-		for _, pause := range []bool{false, true} {
-			t.Run(fmt.Sprint(whole, pause), func(t *testing.T) {
+		for i, k := range slices.Repeat([]*partedSource{inSession, spooledStream}, 2) {
+			pause := i >= 2
+			t.Run(fmt.Sprint(k.name, whole, pause), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, distant(mib), func(w *world) {
-					up := spooledStream.uploader(w)
+					up := k.uploader(w)
 					in, out := io.Pipe()
 					go func() {
 						_, _ = out.Write(content)
@@ -101,14 +101,10 @@ func TestSpoolInPartsStopped(t *testing.T) {
 							out.Close()
 						}
 					}()
-					ended := make(chan called, 1)
-					go func() {
-						res, err := up.Reader(w.t.Context(), endOfPipe{in}, spec)
-						ended <- called{res, err}
-					}()
+					ended := calling(func() (*upload.Result, error) { return up.Reader(w.t.Context(), endOfPipe{in}, spec) })
 					time.Sleep(3 * time.Second)
 					saved, err := firstOf(up.Saved(w.t.Context()))
-					if err != nil || !saved.InUse || saved.Incomplete == whole || w.multipartUploads() != 1 {
+					if err != nil || !saved.InUse || saved.Incomplete == whole || w.multipartUploads() != i%2 {
 						t.Fatalf("%+v, %v", saved, err)
 					}
 					stop, why := up.Cancel, session.ErrCanceled
@@ -185,7 +181,6 @@ func TestSpoolInPartsOutlastsAnOutage(t *testing.T) {
 			t.Error(err)
 		}
 		w.wantOnlyObject(content)
-		w.wantNoSpool()
 	})
 }
 
@@ -199,11 +194,7 @@ func TestSpoolInPartsEndsInAnOutage(t *testing.T) {
 		inBubble(t, nil, func(w *world) {
 			w.down(do)
 			ctx, interrupt := context.WithCancel(w.t.Context())
-			ended := make(chan called, 1)
-			go func() {
-				res, err := spooledStream.uploader(w).Reader(ctx, steady(content), spec)
-				ended <- called{res, err}
-			}()
+			ended := calling(func() (*upload.Result, error) { return spooledStream.uploader(w).Reader(ctx, steady(content), spec) })
 			time.Sleep(10 * time.Second)
 			if saved, err := firstOf(w.uploader().Saved(w.t.Context())); err != nil || saved.Incomplete {
 				t.Errorf("the end of the input is not recorded: %+v, %v", saved, err)
@@ -215,7 +206,6 @@ func TestSpoolInPartsEndsInAnOutage(t *testing.T) {
 				t.Errorf("Resume: %v\n%s", err, w.trace())
 			}
 			w.wantOnlyObject(content)
-			w.wantNoSpool()
 		})
 		// A service without an answer to the start of a multipart upload has sessions.
 		inBubble(t, nil, func(w *world) {
@@ -226,7 +216,6 @@ func TestSpoolInPartsEndsInAnOutage(t *testing.T) {
 				t.Errorf("%v after %v, %+v\n%s", err, time.Since(began), res, w.trace())
 			}
 			w.wantOnlyObject(content)
-			w.wantNoSpool()
 		})
 	}
 }
@@ -238,7 +227,7 @@ func TestSpoolInPartsUnsaved(t *testing.T) {
 	skipShort(t)
 	inBubble(t, distant(mib), func(w *world) {
 		content := data(partedLarge)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsComplete}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
+		w.addFaults(refusing(faults.OpPartsComplete, 403))
 		store := &process{Store: w.store}
 		in, end := w.stream(spooledStream.uploader(w, func(o *upload.Options) { o.Store = store }), spec)
 		_, _ = in.Write(content)
@@ -287,7 +276,6 @@ func TestSpoolInPartsLost(t *testing.T) {
 					t.Errorf("%v\n%s", err, w.trace())
 				}
 				w.wantOnlyObject(content)
-				w.wantNoSpool()
 				return
 			}
 			if !errors.Is(err, upload.ErrIncomplete) || !errors.Is(err, session.ErrSessionLost) || res.Resumable || !strings.Contains(fmt.Sprint(err), test.says) {
@@ -328,7 +316,6 @@ func TestSpoolInPartsLostUnsaved(t *testing.T) {
 			t.Errorf("%v\n%s", err, w.trace())
 		}
 		w.wantOnlyObject(content)
-		w.wantNoSpool()
 	})
 }
 
@@ -355,56 +342,16 @@ func TestSpoolInPartsLostDuringASave(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		content := data(partedLarge)
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut, Nth: 4}, Do: faults.Action{Effect: faults.EffectDelay, For: 3 * time.Second}})
-		store := &slow{Store: w.store}
+		var late atomic.Int64 // how long a save takes
+		store := hook(w.store, func(context.Context) error { time.Sleep(time.Duration(late.Load())); return nil }, "Save")
 		// The first three parts are held back until the end of the input is recorded.
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut}, Times: 3, Do: faults.Action{Effect: faults.EffectDelay, For: time.Second}})
-		time.AfterFunc(500*time.Millisecond, func() { store.late.Store(int64(5 * time.Second)) })
+		time.AfterFunc(500*time.Millisecond, func() { late.Store(int64(5 * time.Second)) })
 		time.AfterFunc(2*time.Second, w.abortAll)
 		if res, err := spooledStream.uploader(w, func(o *upload.Options) { o.Store = store }).Reader(w.t.Context(), steady(content), spec); err != nil || w.saw(upload.Restarted) != 1 {
 			t.Errorf("%v, %+v\n%s", err, res, w.trace())
 		}
 		w.wantObject("obj", content)
-		w.wantNothing()
-	})
-}
-
-// slow is a store whose saves take a while.
-type slow struct {
-	state.Store
-	late atomic.Int64
-}
-
-func (s *slow) Save(ctx context.Context, t *state.Upload) error {
-	time.Sleep(time.Duration(s.late.Load()))
-	return s.Store.Save(ctx, t)
-}
-
-// TestSpoolInPartsDamaged checks that a byte that changes on disk is not published.
-func TestSpoolInPartsDamaged(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		content := data(partedLarge)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsPut, Nth: 4}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
-		res, err := tightStream.uploader(w).Reader(w.t.Context(), steady(content), spec)
-		if !errors.Is(err, session.ErrPermission) || !res.Resumable {
-			t.Fatalf("%v, %+v", err, res)
-		}
-		w.srv.ClearFaults()
-		segments, err := filepath.Glob(filepath.Join(w.spoolDir(), res.ID, "*.bytes"))
-		if err != nil || len(segments) == 0 {
-			t.Fatal(segments, err)
-		}
-		if err := os.WriteFile(segments[len(segments)-1], []byte{content[partedLarge-1] ^ 1}, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if res, err := w.uploader().Resume(w.t.Context(), res.ID); !errors.Is(err, upload.ErrIncomplete) || res.Resumable {
-			t.Errorf("%v, %+v\n%s", err, res, w.trace())
-		}
-		w.wantNoObject("obj")
-		if err := w.uploader().Cancel(w.t.Context(), res.ID); err != nil {
-			t.Error(err)
-		}
 		w.wantNothing()
 	})
 }
@@ -417,11 +364,7 @@ func TestSpoolInPartsLease(t *testing.T) {
 		inParts := func(o *upload.Options) { streamParts(o); o.ChunkSize = 0 }
 		a, b := w.machine("a", w.spooling(48*mib), inParts), w.machine("b", w.spooling(48*mib), inParts)
 		content := data(partedLarge)
-		ended := make(chan error, 1)
-		go func() {
-			_, err := a.Reader(w.t.Context(), steady(content), spec)
-			ended <- err
-		}()
+		ended := calling(func() (*upload.Result, error) { return a.Reader(w.t.Context(), steady(content), spec) })
 		time.Sleep(time.Second)
 		saved, err := firstOf(b.Saved(w.t.Context()))
 		if err != nil || saved.Incomplete {
@@ -433,8 +376,8 @@ func TestSpoolInPartsLease(t *testing.T) {
 			t.Error(err)
 		}
 		a.net.wake()
-		if err := <-ended; !errors.Is(err, state.ErrInUse) {
-			t.Errorf("%v\n%s", err, w.trace())
+		if got := <-ended; !errors.Is(got.err, state.ErrInUse) {
+			t.Errorf("%v\n%s", got.err, w.trace())
 		}
 		if _, err := b.Resume(w.t.Context(), saved.ID); err != nil {
 			t.Errorf("Resume: %v\n%s", err, w.trace())

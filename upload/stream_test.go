@@ -21,31 +21,40 @@ import (
 // smallWindow divides a short stream into many parts.
 func smallWindow(o *upload.Options) { o.Window = int(2 * q) }
 
-// TestReaderSizes checks streams of every length near the boundaries, and that
-// only the last request has the total.
+// TestReaderSizes checks streams of every length near the boundaries, for any sizes of the reads: one of at most 256 KiB
+// is sent in one request, and only the last request of a longer one has the total.
 func TestReaderSizes(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 4 * q, 5*q + 7} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(size)
-				res, err := w.uploader(smallWindow).Reader(w.t.Context(), pieces(content), spec)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				if res.Size != size || res.Object.Size != size || res.Object.CRC32C != checksum.Update(0, content) || res.BytesSent != size {
-					t.Errorf("Result = %+v", res)
-				}
-				for _, line := range strings.Split(strings.TrimSpace(w.trace()), "\n")[1:] {
-					last := strings.HasPrefix(line, "finalize") || strings.HasPrefix(line, "query */0")
-					if unknown := strings.Contains(line, "/*"); unknown == last {
-						t.Errorf("wrong total in %q\n%s", line, w.trace())
+	for name, reader := range map[string]func([]byte) io.Reader{
+		"pieces":  pieces,
+		"half":    func(b []byte) io.Reader { return iotest.HalfReader(bytes.NewReader(b)) },
+		"dataerr": func(b []byte) io.Reader { return iotest.DataErrReader(bytes.NewReader(b)) },
+	} {
+		for _, size := range []int64{0, 1, 1000, q - 1, q, q + 1, 2*q - 1, 2 * q, 2*q + 1, 4 * q, 5*q + 7} {
+			t.Run(fmt.Sprint(name, size), func(t *testing.T) {
+				inBubble(t, nil, func(w *world) {
+					content := data(size)
+					res, err := w.uploader(smallWindow).Reader(w.t.Context(), reader(content), spec)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, w.trace())
 					}
-				}
+					w.wantObject("obj", content)
+					w.wantSaved(0)
+					if res.Size != size || res.Object.Size != size || res.Object.CRC32C != checksum.Update(0, content) || res.BytesSent != size {
+						t.Errorf("Result = %+v", res)
+					}
+					if one := res.Requests == 1 && strings.HasPrefix(w.trace(), "insert"); one != (size <= q) {
+						t.Errorf("requests\n%s", w.trace())
+					}
+					for _, line := range strings.Split(strings.TrimSpace(w.trace()), "\n")[1:] {
+						last := strings.HasPrefix(line, "finalize") || strings.HasPrefix(line, "query */0")
+						if unknown := strings.Contains(line, "/*"); unknown == last {
+							t.Errorf("wrong total in %q\n%s", line, w.trace())
+						}
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -77,7 +86,7 @@ func TestReaderSurvives(t *testing.T) {
 	})
 }
 
-// TestReaderThatFails checks that a stream that fails makes no object, at any offset.
+// TestReaderThatFails checks that a stream that fails makes no object, at any offset, and no request within 256 KiB.
 func TestReaderThatFails(t *testing.T) {
 	broken := errors.New("the pipe broke")
 	for _, size := range []int64{0, 1, q, 2 * q, 2*q + 1, 5 * q} {
@@ -92,6 +101,9 @@ func TestReaderThatFails(t *testing.T) {
 					t.Errorf("Result = %+v", res)
 				}
 				w.wantNoObject("obj")
+				if size <= q && w.trace() != "" {
+					t.Errorf("requests\n%s", w.trace())
+				}
 			})
 		})
 	}

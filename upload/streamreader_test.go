@@ -42,7 +42,7 @@ func (b *blockingReader) Read(p []byte) (int, error) {
 // has returned. In an earlier version, a caller that seeked back and tried again
 // published too few bytes.
 func TestReaderReturnsAfterItsLastRead(t *testing.T) {
-	refused := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
+	refused := refusing(faults.OpPut, 403)
 	for _, tt := range []struct {
 		name   string
 		faults []faults.Fault
@@ -58,11 +58,7 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 				ctx, cancel := context.WithCancel(w.t.Context())
 				defer cancel()
 				r := newBlockingReader(data(3*q + 1))
-				ended := make(chan error, 1)
-				go func() {
-					_, err := w.uploader(smallWindow).Reader(ctx, r, spec)
-					ended <- err
-				}()
+				ended := calling(func() (*upload.Result, error) { return w.uploader(smallWindow).Reader(ctx, r, spec) })
 				time.Sleep(1500 * time.Millisecond) // the session is open
 				if !r.inRead.Load() {
 					t.Fatal("the reader is not read")
@@ -75,8 +71,8 @@ func TestReaderReturnsAfterItsLastRead(t *testing.T) {
 					t.Error("Reader returned during a Read")
 				}
 				close(r.closed)
-				if err := <-ended; !errors.Is(err, tt.want) {
-					t.Errorf("error = %v, want %v", err, tt.want)
+				if got := <-ended; !errors.Is(got.err, tt.want) {
+					t.Errorf("error = %v, want %v", got.err, tt.want)
 				}
 				if r.inRead.Load() {
 					t.Error("Reader returned during a Read")
@@ -94,15 +90,11 @@ func TestReaderInterruptsAConnection(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := w.uploader().Reader(ctx, ours, spec)
-			ended <- err
-		}()
+		ended := calling(func() (*upload.Result, error) { return w.uploader().Reader(ctx, ours, spec) })
 		synctest.Wait()
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("error = %v, want context.Canceled", err)
+		if got := <-ended; !errors.Is(got.err, context.Canceled) {
+			t.Errorf("error = %v, want context.Canceled", got.err)
 		}
 		go theirs.Write([]byte("next"))
 		p := make([]byte, 4)
@@ -147,25 +139,4 @@ func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestReaderCanBeTriedAgain checks that a caller that seeks its reader back to the
-// start and tries again publishes all bytes.
-func TestReaderCanBeTriedAgain(t *testing.T) {
-	t.Parallel()
-	refused := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{refused}}, func(w *world) {
-		content := data(50 * q)
-		r := bytes.NewReader(content)
-		if _, err := w.uploader(smallWindow).Reader(w.t.Context(), r, spec); !errors.Is(err, session.ErrPermission) {
-			t.Fatalf("error = %v, want ErrPermission", err)
-		}
-		if _, err := r.Seek(0, io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.uploader(smallWindow).Reader(w.t.Context(), r, spec); err != nil {
-			t.Fatal(err)
-		}
-		w.wantObject("obj", content)
-	})
 }

@@ -39,7 +39,6 @@ func TestTakeOverOfPartsReplaced(t *testing.T) {
 				t.Errorf("pruned %+v, %v", pruned, err)
 			}
 		}
-		w.wantSaved(0)
-		w.wantNoUploads()
+		w.wantNothing()
 	})
 }

@@ -24,9 +24,7 @@ import (
 func (w *world) wantZipped(content []byte) {
 	w.t.Helper()
 	w.wantUnzipped("obj", content, true)
-	w.wantSaved(0)
-	w.wantNoLeftovers()
-	w.wantNoUploads()
+	w.wantNothing()
 }
 
 // TestZippedAuto checks that Parts.Auto sends a compressed file in parts, and that one that ends within two windows has
@@ -341,8 +339,7 @@ func TestZippedInPartsResume(t *testing.T) {
 						t.Error(err)
 					}
 					w.wantNoObject("obj")
-					w.wantSaved(0)
-					w.wantNoUploads()
+					w.wantNothing()
 					return
 				}
 				if err != nil {
