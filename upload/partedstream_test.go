@@ -63,17 +63,11 @@ func TestStreamBeyond(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept := upload.Spec{Bucket: "kept", Object: "obj"}
-		var why []string
-		up := w.uploader(streamParts, beyond, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Warning {
-					why = append(why, e.Cause)
-				}
-			}
-		})
+		up := w.uploader(streamParts, beyond)
 		if _, err := up.Reader(w.t.Context(), pieces(content[:partedWindow+1]), kept); err != nil {
 			t.Error(err)
 		}
+		why := w.causes(upload.Warning)
 		if want := fmt.Sprintf("more than %d bytes", 2*multipart.MinPart); len(why) != 1 || !strings.Contains(why[0], want) || !strings.Contains(why[0], "retention policy") {
 			t.Errorf("warnings %q", why)
 		}
@@ -294,42 +288,67 @@ func TestStreamInPartsLost(t *testing.T) {
 	})
 }
 
-// TestStreamInPartsCompletedLate checks an upload whose completion takes effect after its reply was lost and the
-// destination was looked at. The multipart upload is then gone, and the object is that of the stream.
-func TestStreamInPartsCompletedLate(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		plain := w.http
-		var late *http.Request
-		w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-			of := req.URL.Query().Has("uploadId")
-			switch {
-			case of && req.Method == http.MethodPost && late == nil:
-				body, err := io.ReadAll(req.Body)
-				if err != nil {
-					return nil, err
-				}
-				late = req.Clone(context.Background())
-				late.Body = io.NopCloser(bytes.NewReader(body))
-				return nil, errReset
-			case of && req.Method == http.MethodGet && late != nil && late.Body != nil:
-				resp, err := plain.Transport.RoundTrip(late)
+// completeLate makes the first completion of a multipart upload fail with the error of lost. It takes effect when the
+// parts are listed again for the time with a number, which late reports.
+func (w *world) completeLate(list int, lost func() error) (late func() bool) {
+	plain := w.http.Transport
+	var completion *http.Request
+	w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+		of := req.URL.Query().Has("uploadId")
+		switch {
+		case of && req.Method == http.MethodPost && completion == nil:
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				return nil, err
+			}
+			completion = req.Clone(context.Background())
+			completion.Body = io.NopCloser(bytes.NewReader(body))
+			return nil, lost()
+		case of && req.Method == http.MethodGet && completion != nil:
+			if list--; list == 0 {
+				resp, err := plain.RoundTrip(completion)
 				if err != nil {
 					return nil, err
 				}
 				_ = resp.Body.Close()
-				late.Body = nil
 			}
-			return plain.Transport.RoundTrip(req)
-		})}
-		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(data(partedLarge)), spec)
-		if err != nil || res.BytesSent != partedLarge || late == nil || late.Body != nil {
+		}
+		return plain.RoundTrip(req)
+	})}
+	return func() bool { return list <= 0 }
+}
+
+// TestCompletedLate checks an upload whose completion takes effect after its reply was lost, when the stream or the next
+// call for the file lists the parts. The multipart upload is then gone, and the object is recognized.
+func TestCompletedLate(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	inBubble(t, nil, func(w *world) {
+		content := data(partedLarge)
+		late := w.completeLate(1, func() error { return errReset })
+		res, err := w.uploader(streamParts).Reader(w.t.Context(), pieces(content), spec)
+		if err != nil || res.BytesSent != partedLarge || !late() {
 			t.Errorf("%v\n%s", err, w.trace())
 		}
-		w.http = plain
-		w.wantOnlyObject(data(partedLarge))
+		w.wantOnlyObject(content)
 	})
+	for list := 1; list <= 3; list++ {
+		inBubble(t, nil, func(w *world) {
+			content := data(multipartLarge)
+			path := w.file(content)
+			ctx, stop := context.WithCancel(w.t.Context())
+			defer stop()
+			late := w.completeLate(list, func() error { stop(); return context.Canceled })
+			if _, err := w.uploader(byMultipart).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
+			if err != nil || res.BytesSent != 0 || w.saw(upload.Restarted) != 0 || list < 3 && !late() {
+				t.Errorf("list %d: sent %d bytes, %v\n%s", list, res.BytesSent, err, w.trace())
+			}
+			w.wantOnlyObject(content)
+		})
+	}
 }
 
 // TestStreamInPartsMemory checks that the requests of a stream at a time have at most the memory of the options, and
@@ -370,8 +389,7 @@ func TestStreamInPartsMemory(t *testing.T) {
 // autoStreams sends streams in parts if several connections may be faster than one.
 func autoStreams(o *upload.Options) { o.Parallel = &upload.Parts{Auto: true} }
 
-// TestStreamAuto checks that Parts.Auto adds connections for a stream, and that a short stream has the requests of one
-// connection.
+// TestStreamAuto checks that Parts.Auto adds connections for a stream.
 func TestStreamAuto(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -393,57 +411,60 @@ func TestStreamAuto(t *testing.T) {
 	if several*4 > one {
 		t.Errorf("%v with auto, %v with one connection", several, one)
 	}
-	for _, size := range []int64{kib, q + 1, mib, 10 * mib, 16 * mib} {
-		var traces [2]string
-		var times [2]time.Duration
-		for i, with := range [][]func(*upload.Options){nil, {autoStreams}} {
-			inBubble(t, distant(8*mib), func(w *world) {
-				began := time.Now()
-				if _, err := w.uploader(with...).Reader(w.t.Context(), pieces(content[:size]), spec); err != nil {
-					t.Fatal(err)
-				}
-				traces[i], times[i] = w.trace(), time.Since(began)
-				w.wantOnlyObject(content[:size])
-			})
-		}
-		if traces[0] != traces[1] || times[1] > times[0]+time.Millisecond {
-			t.Errorf("%d bytes: %v and %v, requests\n%swant\n%s", size, times[1], times[0], traces[1], traces[0])
-		}
-	}
 }
 
-// TestStreamAutoRequests checks that a stream of up to four windows has no more requests about its object than over one
-// connection, and takes no longer, and that a longer one is sent in parts.
-func TestStreamAutoRequests(t *testing.T) {
+// TestAutoRequests checks that Parts.Auto sends a long source in parts. A stream of up to four windows has no more requests
+// about its object than over one connection, and takes no longer. A short source has the same requests.
+func TestAutoRequests(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
+	stream := &partedSource{name: "stream", input: func(content []byte) io.Reader { return bytes.NewReader(content) }}
 	content := data(100 * mib)
-	for _, size := range []int64{17 * mib, 32 * mib, 33 * mib, 64 * mib, 64*mib + 1, 100 * mib} {
-		t.Run(fmt.Sprint(size/mib), func(t *testing.T) {
+	for _, test := range []struct {
+		*partedSource
+		rate        int64 // of a connection
+		size        int64
+		same, parts bool
+	}{
+		{stream, 8 * mib, kib, true, false}, {stream, 8 * mib, q + 1, true, false}, {stream, 8 * mib, mib, true, false},
+		{stream, 8 * mib, 10 * mib, true, false}, {stream, 8 * mib, 16 * mib, true, false},
+		{stream, 0, 17 * mib, true, false}, {stream, 0, 32 * mib, true, false}, {stream, 0, 33 * mib, false, false},
+		{stream, 0, 64 * mib, false, false}, {stream, 0, 64*mib + 1, false, true}, {stream, 0, 100 * mib, false, true},
+		{zippedFile, 8 * mib, 2*partedWindow - mib, true, false}, {zippedFile, 8 * mib, 4*partedWindow + mib, false, true},
+	} {
+		t.Run(fmt.Sprint(test.name, test.size), func(t *testing.T) {
 			t.Parallel()
 			var requests [2][]string
+			var traces [2]string
 			var times [2]time.Duration
-			for i, with := range [][]func(*upload.Options){nil, {autoStreams}} {
-				inBubble(t, &fakegcs.Options{NoMD5: true, Latency: 20 * time.Millisecond}, func(w *world) {
+			for i, auto := range []func(*upload.Options){func(*upload.Options) {}, autoStreams} {
+				inBubble(t, &fakegcs.Options{Rate: test.rate, Latency: 20 * time.Millisecond}, func(w *world) {
+					up := w.uploader(auto, func(o *upload.Options) {
+						if test.gzip {
+							o.Window = int(partedWindow)
+						}
+						if test.gzip && i == 1 {
+							o.Parallel = upload.AutoPartsFrom(0, mib, multipart.MinPart)
+						}
+					})
 					began := time.Now()
-					res, err := w.uploader(with...).Reader(w.t.Context(), bytes.NewReader(content[:size]), spec)
-					if long := i == 1 && size > 64*mib; err != nil || (res.Parts != nil) != long {
+					res, err := test.send(w.t.Context(), w, up, spec, content[:test.size])
+					if err != nil || (res.Parts != nil) != (test.parts && i == 1) {
 						t.Fatalf("%v, %+v", err, res.Parts)
 					}
-					times[i] = time.Since(began)
+					times[i], traces[i] = time.Since(began), w.trace()
 					requests[i] = slices.DeleteFunc(strings.Fields(w.operations()), func(op string) bool {
 						return strings.Contains("get "+aboutBucket, op) // may have been asked before the stream ended
 					})
-					w.wantOnlyObject(content[:size])
+					test.wantObject(w, content[:test.size])
+					w.wantNothing()
 				})
 			}
-			t.Logf("one connection: %v, %v", requests[0], times[0])
-			t.Logf("auto: %v, %v", requests[1], times[1])
-			if size <= 64*mib && (len(requests[1]) > len(requests[0]) || times[1] > times[0]+time.Millisecond) {
+			if !test.parts && (len(requests[1]) > len(requests[0]) || times[1] > times[0]+time.Millisecond) {
 				t.Errorf("%v in %v, over one connection %v in %v", requests[1], times[1], requests[0], times[0])
 			}
-			if size <= 32*mib && !slices.Equal(requests[1], requests[0]) {
-				t.Errorf("%v, over one connection %v", requests[1], requests[0])
+			if test.same && (!slices.Equal(requests[1], requests[0]) || test.rate > 0 && traces[1] != traces[0]) {
+				t.Errorf("requests\n%sover one connection\n%s", traces[1], traces[0])
 			}
 		})
 	}

@@ -1,12 +1,8 @@
 package upload_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,55 +35,6 @@ func TestPartsMissingBucket(t *testing.T) {
 					t.Errorf("%q\n%s", w.undivided(), w.trace())
 				}
 				w.wantSaved(0)
-			})
-		})
-	}
-}
-
-// The service works on a completion for so long that the next call begins before the object exists.
-// That call finds the multipart upload gone, and recognizes the object.
-func TestMultipartCompletedMeanwhile(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := data(multipartLarge)
-	for position := range 3 { // the list request at which the completion takes effect
-		t.Run(fmt.Sprint(position), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-				path, plain := w.file(content), w.http.Transport
-				ctx, stop := context.WithCancel(w.t.Context())
-				defer stop()
-				var complete *http.Request
-				var body []byte
-				lists := 0
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					switch of := req.URL.Query().Has("uploadId"); {
-					case of && req.Method == "POST" && complete == nil:
-						complete = req
-						body, _ = io.ReadAll(req.Body)
-						stop()
-						return nil, context.Canceled
-					case of && req.Method == "GET" && complete != nil:
-						if lists++; lists == position+1 {
-							late := complete.Clone(context.Background())
-							late.Body = io.NopCloser(bytes.NewReader(body))
-							resp, err := plain.RoundTrip(late)
-							if err != nil {
-								return nil, err
-							}
-							_ = resp.Body.Close()
-						}
-					}
-					return plain.RoundTrip(req)
-				})}
-				if _, err := w.uploader(byMultipart).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
-				if err != nil || res.BytesSent != 0 || w.saw(upload.Restarted) != 0 {
-					t.Errorf("sent %d bytes, %v\n%s", res.BytesSent, err, w.trace())
-				}
-				w.wantOnlyObject(content)
 			})
 		})
 	}

@@ -61,17 +61,10 @@ func TestPartsOfADamagedUpload(t *testing.T) {
 		if err := truncate(filepath.Join(w.state, res.ID+".json"), 100); err != nil {
 			t.Fatal(err)
 		}
-		var warnings []string
-		up := w.uploader(byParts, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Kind == upload.Warning {
-					warnings = append(warnings, e.Cause)
-				}
-			}
-		})
-		if _, err := up.File(w.t.Context(), path, spec); err != nil {
+		if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}
+		warnings := w.causes(upload.Warning)
 		pattern := "gs://bkt/gcsup-parts/" + res.ID + "-*"
 		if len(warnings) != 1 || !strings.Contains(warnings[0], pattern) {
 			t.Errorf("warnings %q, want one with %s", warnings, pattern)

@@ -27,33 +27,6 @@ func (w *world) wantZipped(content []byte) {
 	w.wantNothing()
 }
 
-// TestZippedAuto checks that Parts.Auto sends a compressed file in parts, and that one that ends within two windows has
-// the requests of one connection.
-func TestZippedAuto(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for size, long := range map[int64]bool{2*partedWindow - mib: false, 4*partedWindow + mib: true} {
-		var requests []string
-		for _, with := range []func(*upload.Options){
-			func(*upload.Options) {},
-			func(o *upload.Options) { o.Parallel = upload.AutoPartsFrom(0, mib, multipart.MinPart) },
-		} {
-			inBubble(t, distant(8*mib), func(w *world) {
-				content := random(size)
-				res, err := w.uploader(func(o *upload.Options) { o.Window = int(partedWindow) }, with).File(w.t.Context(), w.file(content), zipped)
-				if err != nil || (res.Parts != nil) != (long && len(requests) > 0) {
-					t.Errorf("%+v, %v\n%s", res, err, w.trace())
-				}
-				requests = append(requests, w.operations())
-				w.wantZipped(content)
-			})
-		}
-		if !long && requests[0] != requests[1] {
-			t.Errorf("requests %q", requests)
-		}
-	}
-}
-
 // TestZippedInPartsMade checks that a resume finds the object that the earlier process made, even if this version of the
 // program compresses the file to other bytes.
 func TestZippedInPartsMade(t *testing.T) {
@@ -95,14 +68,7 @@ func TestZippedInPartsOfAReader(t *testing.T) {
 		{name: "row 18", pause: 11 * time.Second, why: "its first bytes took more than 10s"},
 	} {
 		inBubble(t, slowly, func(w *world) {
-			var why []string
-			up := w.uploader(streamParts, func(o *upload.Options) {
-				o.Observer = func(e upload.Event) {
-					if e.Kind == upload.Warning {
-						why = append(why, e.Cause)
-					}
-				}
-			})
+			up := w.uploader(streamParts)
 			send := func(ctx context.Context) (*upload.Result, error) {
 				return up.ReaderAt(ctx, &slowReaderAt{ReaderAt: bytes.NewReader(content), pause: test.pause}, zippedLarge, test.name, zipped)
 			}
@@ -119,7 +85,7 @@ func TestZippedInPartsOfAReader(t *testing.T) {
 			if err != nil || (res.Parts != nil) != (test.why == "") || res.ResumedFrom != resumed || (resumed > 0) != (test.why == "") {
 				t.Errorf("%q: %+v, %v\n%s", test.name, res, err, w.trace())
 			}
-			if test.why != "" && (len(why) != 1 || !strings.Contains(why[0], test.why)) {
+			if why := w.causes(upload.Warning); test.why != "" && (len(why) != 1 || !strings.Contains(why[0], test.why)) {
 				t.Errorf("%q: warnings %q", test.name, why)
 			}
 			w.wantZipped(content)
@@ -270,6 +236,12 @@ func TestZippedInPartsResume(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(zippedLarge)
+	edit := func(w *world, path string, content []byte) []byte {
+		if err := editQuietly(path, mib); err != nil {
+			w.t.Fatal(err)
+		}
+		return flipped(content, mib)
+	}
 	for _, test := range []struct {
 		name      string
 		change    func(w *world, path string, content []byte) []byte // returns the content that the object must have
@@ -286,18 +258,8 @@ func TestZippedInPartsResume(t *testing.T) {
 			return content
 		}},
 		{name: "another compressor", level: 1, discarded: "this version of the program compresses the first 6291456 bytes differently"},
-		{name: "edited quietly", change: func(w *world, path string, content []byte) []byte {
-			if err := editQuietly(path, mib); err != nil {
-				w.t.Fatal(err)
-			}
-			return flipped(content, mib)
-		}, err: session.ErrSourceChanged},
-		{name: "edited, and restarted", change: func(w *world, path string, content []byte) []byte {
-			if err := editQuietly(path, mib); err != nil {
-				w.t.Fatal(err)
-			}
-			return flipped(content, mib)
-		}, with: func(o *upload.Options) { o.RestartChanged = true }, discarded: "have changed"},
+		{name: "edited quietly", change: edit, err: session.ErrSourceChanged},
+		{name: "edited, and restarted", change: edit, with: func(o *upload.Options) { o.RestartChanged = true }, discarded: "have changed"},
 		{name: "restarted", with: func(o *upload.Options) { o.Restart = true }, discarded: "discarded, as requested"},
 		{name: "a lost upload", change: func(w *world, path string, content []byte) []byte {
 			w.abortAll()
@@ -317,18 +279,11 @@ func TestZippedInPartsResume(t *testing.T) {
 				if test.change != nil {
 					want = test.change(w, path, content)
 				}
-				var causes []string
-				with := []func(*upload.Options){streamParts, func(o *upload.Options) {
-					o.Observer = func(e upload.Event) {
-						if e.Kind == upload.Discarded {
-							causes = append(causes, e.Cause)
-						}
-					}
-				}}
-				if test.with != nil {
-					with = append(with, test.with)
+				with := test.with
+				if with == nil {
+					with = func(*upload.Options) {}
 				}
-				up := w.uploader(with...)
+				up := w.uploader(streamParts, with)
 				upload.SetGzipLevel(up, test.level)
 				res, err := up.File(w.t.Context(), path, zipped)
 				if test.err != nil {
@@ -345,6 +300,7 @@ func TestZippedInPartsResume(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, w.trace())
 				}
+				causes := w.causes(upload.Discarded)
 				if again := test.discarded != ""; len(causes) != 0 != again || again && !strings.Contains(causes[0], test.discarded) || res.Resumed == again || res.Parts == nil {
 					t.Errorf("%+v, discarded %q\n%s", res, causes, w.trace())
 				}
