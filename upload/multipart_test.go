@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gcsup/fakegcs"
@@ -149,22 +147,32 @@ func TestMultipartUnsuitable(t *testing.T) {
 	}
 }
 
+// interruptAt interrupts an upload of a file at the first event that is one.
+func (w *world) interruptAt(path string, s upload.Spec, is func(upload.Event) bool, with ...func(*upload.Options)) *upload.Result {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
+	defer stop()
+	res, err := w.uploader(append(with, func(o *upload.Options) {
+		o.Observer = func(e upload.Event) {
+			if is(e) {
+				stop()
+			}
+		}
+	})...).File(ctx, path, s)
+	if !errors.Is(err, context.Canceled) || !res.Resumable {
+		w.t.Fatalf("%+v, %v", res, err)
+	}
+	return res
+}
+
+// committing reports whether bytes are committed.
+func committing(e upload.Event) bool { return e.Committed > 0 }
+
 // interruptMultipart interrupts an upload of path after its first parts, and returns its
 // ID.
 func (w *world) interruptMultipart(path string) string {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(w.t.Context())
-	defer stop()
-	res, err := w.uploader(byMultipart, func(o *upload.Options) {
-		o.Observer = func(e upload.Event) {
-			if e.Committed > 0 {
-				stop()
-			}
-		}
-	}).File(ctx, path, spec)
-	if !errors.Is(err, context.Canceled) || !res.Resumable {
-		w.t.Fatalf("%+v, %v", res, err)
-	}
+	res := w.interruptAt(path, spec, committing, byMultipart)
 	if n := w.multipartUploads(); n != 1 {
 		w.t.Fatalf("%d multipart uploads", n)
 	}
@@ -185,70 +193,6 @@ func (w *world) abortAll() {
 		resp, err := w.http.Do(req)
 		if err != nil || resp.StatusCode != 204 {
 			w.t.Fatal(err)
-		}
-	}
-}
-
-// TestMultipartStoredAfterTheLastSave kills a process when the service has its first part, which may have arrived
-// damaged. Query and a resume count that part if they can compare it with the source. A damaged one is sent again.
-func TestMultipartStoredAfterTheLastSave(t *testing.T) {
-	t.Parallel()
-	content := data(multipartLarge)
-	for _, damaged := range []bool{false, true} {
-		for _, opts := range []*fakegcs.Options{{}, {NoMD5: true}} {
-			inBubbleWithMD5(t, opts, func(w *world) {
-				path := w.file(content)
-				with := func(o *upload.Options) {
-					if byMultipart(o); damaged {
-						o.Memory = mib // so that parts have no checksum
-					}
-				}
-				p := &process{Store: w.store}
-				ctx, die := context.WithCancel(w.t.Context())
-				defer die()
-				network := w.http
-				w.http = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
-					part := req.Method == http.MethodPut && req.URL.Query().Has("partNumber")
-					if part && damaged {
-						req = req.Clone(req.Context())
-						req.Body = &flippedBody{ReadCloser: req.Body}
-					}
-					resp, err := network.Transport.RoundTrip(req)
-					if part && err == nil && resp.StatusCode == http.StatusOK {
-						p.dead.Store(true)
-						die()
-						_ = resp.Body.Close()
-						return nil, errDead
-					}
-					return resp, err
-				})}
-				first, err := w.uploader(with, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec)
-				if !errors.Is(err, context.Canceled) {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				synctest.Wait() // another part of the killed process may still arrive
-				w.http = network
-				stored := func() int64 {
-					held, err := w.uploader(with).Query(w.t.Context(), first.ID)
-					if err != nil || held.State != upload.SessionOpen {
-						t.Fatalf("the service has %+v, %v", held, err)
-					}
-					return held.Stored
-				}
-				known := stored()
-				if err := os.Rename(path, path+".away"); err != nil {
-					t.Fatal(err)
-				}
-				unknown := stored()
-				if err := os.Rename(path+".away", path); err != nil {
-					t.Fatal(err)
-				}
-				res, err := w.uploader(with).File(w.t.Context(), path, spec)
-				if err != nil || res.ResumedFrom != known || res.BytesSent != multipartLarge-known || (known > 0) != (!damaged && !opts.NoMD5) || unknown != 0 {
-					t.Errorf("damaged %v, %d bytes are stored, %d without the source: %+v, %v\n%s", damaged, known, unknown, res, err, w.trace())
-				}
-				w.wantOnlyObject(content)
-			})
 		}
 	}
 }

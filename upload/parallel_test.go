@@ -3,7 +3,6 @@ package upload_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
-	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -96,58 +94,6 @@ func TestParts(t *testing.T) {
 				w.wantNothing()
 			})
 		})
-	}
-}
-
-// TestPartsResume interrupts an upload in parts at different times. The next call, with other options,
-// sends only what the service has not committed, even if the saved upload does not have it.
-func TestPartsResume(t *testing.T) {
-	t.Parallel()
-	for name, way := range map[string]struct {
-		size        int64
-		rate        int64 // of a connection
-		with, again func(*upload.Options)
-		stops       int // the number of interruptions, and the time between them
-		every       time.Duration
-	}{
-		"compose": {partsLarge, mib, byParts, func(o *upload.Options) { o.Parallel, o.ChunkSize = composed(2, 0), q }, 11, 90 * time.Millisecond},
-		"multipart": {4*multipart.MinPart + 1, 8 * mib, byMultipart, func(o *upload.Options) {
-			o.Parallel = nil
-		}, 5, 300 * time.Millisecond},
-	} {
-		for n := range way.stops {
-			if n%testsize.Full(1, 2) != 0 || testing.Short() && n != way.stops/2 {
-				continue
-			}
-			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
-				t.Parallel()
-				inBubbleWithMD5(t, &fakegcs.Options{NoIdempotencyTokens: true, NoMD5: n%2 == 0, Rate: way.rate, Latency: 10 * time.Millisecond}, func(w *world) {
-					content := data(way.size)
-					path := w.file(content)
-					ctx, stop := context.WithTimeout(w.t.Context(), time.Duration(n)*way.every+20*time.Millisecond)
-					defer stop()
-					first, err := w.uploader(way.with).File(ctx, path, spec)
-					if !errors.Is(err, context.DeadlineExceeded) {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					if !first.Resumable {
-						w.wantNothing()
-						return
-					}
-					if held, err := w.uploader(way.with).Query(w.t.Context(), first.ID); err != nil || held.State != upload.SessionOpen {
-						t.Errorf("the service holds %+v, %v", held, err)
-					}
-					res, err := w.uploader(way.again).File(w.t.Context(), path, spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					if !res.Resumed || res.ResumedFrom+res.BytesSent != way.size || n > way.stops/2 && res.ResumedFrom == 0 {
-						t.Errorf("resumed %v from %d, sent %d of %d\n%s", res.Resumed, res.ResumedFrom, res.BytesSent, way.size, w.trace())
-					}
-					w.wantOnlyObject(content)
-				})
-			})
-		}
 	}
 }
 

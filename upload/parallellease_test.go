@@ -105,19 +105,7 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 // interruptParts starts an upload in parts and interrupts it when about half is committed.
 func (w *world) interruptParts(path string) *upload.Result {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(w.t.Context())
-	defer stop()
-	res, err := w.uploader(byParts, func(o *upload.Options) {
-		o.Observer = func(e upload.Event) {
-			if e.Committed >= 5*q {
-				stop()
-			}
-		}
-	}).File(ctx, path, spec)
-	if !errors.Is(err, context.Canceled) || !res.Resumable {
-		w.t.Fatalf("%+v, %v", res, err)
-	}
-	return res
+	return w.interruptAt(path, spec, func(e upload.Event) bool { return e.Committed >= 5*q }, byParts)
 }
 
 // TestPartsLeaseLost loses the lease of an upload in parts at a request or in a save. The call ends at once with

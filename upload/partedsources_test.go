@@ -45,6 +45,9 @@ func direct(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByMultipa
 // beyond makes streams need several multipart uploads.
 func beyond(o *upload.Options) { o.Parallel = o.Parallel.AtMost(2) }
 
+// alone sends a stream over one connection.
+func alone(o *upload.Options) { o.Parallel, o.Window = nil, 0 }
+
 // partedSource is a kind of source whose size is not known when it is divided.
 type partedSource struct {
 	name  string
@@ -62,6 +65,11 @@ var (
 	tightStream    = &partedSource{name: "stream in a small spool", input: steady, spool: 16 * mib}
 	zippedSpooled  = &partedSource{name: "compressed and spooled stream", input: steady, gzip: true, spool: 16 * mib}
 	zippedFile     = &partedSource{name: "compressed file", gzip: true}
+
+	// Over one connection:
+	inSession        = &partedSource{name: "stream in a session", input: pieces, spool: 1 << 30, with: alone}
+	smallSpool       = &partedSource{name: "longer than its spool", input: pieces, spool: 4 * mib, with: alone}
+	zippedSmallSpool = &partedSource{name: "compressed, longer than its spool", input: pieces, gzip: true, spool: 4 * mib, with: alone}
 )
 
 // sources are several kinds of sources.
@@ -159,6 +167,7 @@ func (w *world) operations() string {
 func TestInParts(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
+	inOne := map[int64]int{0: 0, 1: 0, q - 1: 0, q: 0, q + 1: 0, 2 * q: 0, 4 * mib: 0, 9*mib + 1: 0, 23 * mib: 0}
 	for _, test := range []struct {
 		*partedSource
 		parts    map[int64]int // by the size of the source; 0 is one connection
@@ -172,6 +181,8 @@ func TestInParts(t *testing.T) {
 		{zippedStream, map[int64]int{partedLarge: 4}, 1},
 		{tightStream, map[int64]int{0: 0, q: 0, partedWindow: 0, partedLarge: 4, spooledLarge: 6}, 1},
 		{zippedSpooled, map[int64]int{partedLarge: 4}, 1},
+		{smallSpool, inOne, 0},
+		{zippedSmallSpool, inOne, 0},
 		{zippedFile, map[int64]int{q: 0, 2 * mib: 0, 8*mib + 1: 2, 12 * mib: 3, zippedLarge: 5, 30 * mib: 0}, 0},
 	} {
 		for size, parts := range test.parts {
@@ -181,12 +192,12 @@ func TestInParts(t *testing.T) {
 				if size == 30*mib { // compressed, it fits in the first window
 					content = make([]byte, size)
 				}
-				var alone *upload.Result
+				var single *upload.Result
 				var trace string
 				inBubble(t, nil, func(w *world) {
 					var err error
 					without := func(o *upload.Options) { o.Parallel = nil }
-					if alone, err = (&partedSource{input: test.input, gzip: test.gzip, spool: test.spool}).send(w.t.Context(), w, test.uploader(w, without), spec, content); err != nil {
+					if single, err = (&partedSource{input: test.input, gzip: test.gzip, spool: test.spool}).send(w.t.Context(), w, test.uploader(w, without), spec, content); err != nil {
 						t.Fatal(err)
 					}
 					trace = w.trace()
@@ -199,7 +210,7 @@ func TestInParts(t *testing.T) {
 					if got := w.trace(); parts == 0 && got != trace && (test.spool == 0 || !strings.HasPrefix(got, "start ")) {
 						t.Errorf("requests\n%swant\n%s", got, trace)
 					}
-					if other := alone.Object.CRC32C; res.Object.CRC32C != other && (test.input == nil || !test.gzip) {
+					if other := single.Object.CRC32C; res.Object.CRC32C != other && (test.input == nil || !test.gzip) {
 						t.Errorf("CRC32C %08x, over one connection %08x", res.Object.CRC32C, other)
 					}
 					want := "get bucket-permissions parts-start" + strings.Repeat(" parts-put", parts) + " parts-list parts-complete get"
@@ -210,7 +221,7 @@ func TestInParts(t *testing.T) {
 					if got := w.operations(); parts > 0 && got != want {
 						t.Errorf("requests %s, want %s", got, want)
 					}
-					if res.BytesSent != res.Object.Size || res.Size != size && test.partedSource != zippedSpooled || res.BytesReread != 0 {
+					if res.BytesSent != res.Object.Size || res.Size != size && (test.spool == 0 || !test.gzip) || res.BytesReread != 0 {
 						t.Errorf("Result = %+v", res)
 					}
 					if (res.Parts != nil) != (parts > 0) || parts > 0 && (res.Parts.Count != parts || res.Object.MD5 != nil) {
@@ -335,12 +346,13 @@ func TestInPartsFails(t *testing.T) {
 	}{
 		{name: "the reader at once", lost: streams, at: q + 1, err: broken},
 		{name: "the reader after the first window", lost: streams, at: partedWindow + 1, err: broken},
-		{name: "the reader after a part", lost: sources{memoryStream, composedStream, spooledStream}, at: 3 * multipart.MinPart, err: broken},
-		{name: "the confirmation", lost: sources{memoryStream, spooledStream}, kept: sources{zippedFile},
+		{name: "the reader after a part", lost: sources{memoryStream, composedStream, spooledStream, inSession}, at: 3 * multipart.MinPart, err: broken},
+		{name: "a reader that ends in an error", lost: sources{memoryStream, inSession}, at: 3 * multipart.MinPart, err: fmt.Errorf("cut: %w", io.EOF)},
+		{name: "the confirmation", lost: sources{memoryStream, spooledStream, inSession}, kept: sources{zippedFile},
 			call: upload.CallOptions{Confirm: func(context.Context) error { return broken }}, err: broken},
 		{name: "the size", lost: streams, call: upload.CallOptions{Size: new(int64(partedLarge - 1))}, err: session.ErrInvalid},
-		{name: "a size of more", lost: sources{memoryStream, spooledStream}, call: upload.CallOptions{Size: new(int64(partedLarge + 1))}, err: upload.ErrTruncated},
-		{name: "the checksum", lost: sources{memoryStream, spooledStream, zippedFile}, spec: sum, err: session.ErrChecksum},
+		{name: "a size of more", lost: sources{memoryStream, spooledStream, inSession}, call: upload.CallOptions{Size: new(int64(partedLarge + 1))}, err: upload.ErrTruncated},
+		{name: "the checksum", lost: sources{memoryStream, spooledStream, zippedFile, inSession}, spec: sum, err: session.ErrChecksum},
 		{name: "a part", lost: sources{memoryStream, composedStream, spooledStream}, kept: sources{zippedFile}, fault: refusing(faults.OpPartsPut, 403), err: session.ErrPermission},
 		{name: "the last part", lost: sources{memoryStream}, kept: sources{spooledStream}, fault: last, err: session.ErrPermission},
 		{name: "an outage", lost: streams, kept: sources{spooledStream, zippedFile}, fault: refusing(faults.OpPartsPut, 503), err: session.ErrRetriesExhausted},
@@ -362,7 +374,7 @@ func TestInPartsFails(t *testing.T) {
 					s.CRC32C, s.IfGenerationMatch = test.spec.CRC32C, test.spec.IfGenerationMatch
 					if test.at > 0 {
 						source.input = func(content []byte) io.Reader {
-							return io.MultiReader(k.input(content[:test.at]), iotest.ErrReader(broken))
+							return io.MultiReader(k.input(content[:test.at]), iotest.ErrReader(test.err))
 						}
 					}
 					res, err := source.send(w.t.Context(), w, withCall(k.uploader(w), test.call), s, content)
@@ -370,6 +382,9 @@ func TestInPartsFails(t *testing.T) {
 						t.Errorf("%v, %+v\n%s", err, res, w.trace())
 					}
 					w.wantNoObject("obj")
+					if k == inSession && !strings.Contains(w.trace(), "cancel") {
+						t.Errorf("the session was not canceled:\n%s", w.trace())
+					}
 					if kept {
 						w.srv.ClearFaults()
 						if h, err := w.uploader().Query(w.t.Context(), res.ID); err != nil || h.State != upload.SessionOpen || h.Stored > partedLarge+mib {

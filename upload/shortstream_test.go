@@ -33,30 +33,24 @@ func TestShortStreamSurvives(t *testing.T) {
 		{"stalled body", faults.Fault{Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q / 2}}},
 		{"503 after half", faults.Fault{Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q / 2}}},
 	}
-	for _, onlyNew := range []bool{false, true} {
-		for _, f := range slices.Concat(everyFault, objectFaults, body) {
-			t.Run(fmt.Sprint(f.name, " ", onlyNew), func(t *testing.T) {
-				f.plan.Match = faults.Match{Op: faults.OpInsert}
-				inBubble(t, &fakegcs.Options{Faults: []faults.Fault{f.plan}}, func(w *world) {
-					content, spec := data(q-5), spec
-					if onlyNew {
-						spec.IfGenerationMatch = new(int64)
-					}
-					res, err := w.uploader().Reader(w.t.Context(), pieces(content), spec)
-					if err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
-					w.wantObject("obj", content)
-					if strings.Contains(w.trace(), "start") {
-						t.Errorf("a session was started\n%s", w.trace())
-					}
-					if o, _ := w.srv.Object("bkt", "obj"); o.Generation != res.Object.Generation {
-						t.Errorf("generation %d, the Result has %d", o.Generation, res.Object.Generation)
-					}
-					w.wantFaults()
-				})
-			})
-		}
+	only := point{"", faults.Match{Op: faults.OpInsert}, slices.Concat(objectFaults, body)}
+	for _, condition := range []*int64{nil, new(int64)} {
+		eachFault(t, 1, []point{only}, func(w *world, _ string, _ faults.Action) {
+			content, spec := data(q-5), spec
+			spec.IfGenerationMatch = condition
+			res, err := w.uploader().Reader(w.t.Context(), pieces(content), spec)
+			if err != nil {
+				w.t.Fatalf("%v\n%s", err, w.trace())
+			}
+			w.wantObject("obj", content)
+			if strings.Contains(w.trace(), "start") {
+				w.t.Errorf("a session was started\n%s", w.trace())
+			}
+			if o, _ := w.srv.Object("bkt", "obj"); o.Generation != res.Object.Generation {
+				w.t.Errorf("generation %d, the Result has %d", o.Generation, res.Object.Generation)
+			}
+			w.wantFaults()
+		})
 	}
 }
 

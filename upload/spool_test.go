@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -120,32 +118,6 @@ func (w *world) stream(up *upload.Uploader, s upload.Spec) (in *io.PipeWriter, e
 		in.Close()
 		<-ended
 		return res, err
-	}
-}
-
-// TestSpool checks that streams of different sizes become objects, and leave nothing.
-func TestSpool(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int64{0, 1, q - 1, q, q + 1, 2 * q, 4 * mib, 9*mib + 1, 23 * mib} {
-		for _, zip := range []bool{false, true} {
-			t.Run(fmt.Sprint(size, zip), func(t *testing.T) {
-				inBubble(t, nil, func(w *world) {
-					content := data(size)
-					s := spec
-					s.Gzip = zip
-					res, err := w.uploader(w.spooling(4*mib)).Reader(w.t.Context(), pieces(content), s)
-					if err != nil || res.ID == "" {
-						t.Fatalf("%+v, %v\n%s", res, err, w.trace())
-					}
-					if !zip {
-						w.wantObject("obj", content)
-					} else if got, err := w.srv.ReadObject("bkt", "obj"); err != nil || string(unzipped(t, got)) != string(content) {
-						t.Errorf("object of %d bytes differs: %v", len(got), err)
-					}
-					w.wantNothing()
-				})
-			})
-		}
 	}
 }
 
@@ -277,44 +249,6 @@ func TestSpoolWithoutEnd(t *testing.T) {
 				}
 				w.wantNoObject("obj")
 				w.wantNothing()
-			})
-		})
-	}
-}
-
-// TestSpoolKeepsNothingOfAFailedInput checks that an input that fails, or is not what the caller
-// expects, leaves no object, no session and no files.
-func TestSpoolKeepsNothingOfAFailedInput(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken")
-	content := data(9 * mib)
-	for name, tt := range map[string]struct {
-		in   io.Reader
-		call upload.CallOptions
-		spec func(*upload.Spec)
-		want error
-	}{
-		"fails":       {in: io.MultiReader(pieces(content), iotest.ErrReader(broken)), want: broken},
-		"truncated":   {in: pieces(content), call: upload.CallOptions{Size: new(9*mib + 1)}, want: upload.ErrTruncated},
-		"unconfirmed": {in: pieces(content), call: upload.CallOptions{Confirm: func(context.Context) error { return broken }}, want: broken},
-		"checksum":    {in: pieces(content), spec: func(s *upload.Spec) { s.CRC32C = new(uint32(1)) }, want: session.ErrChecksum},
-		"wrapped EOF": {in: io.MultiReader(pieces(content), iotest.ErrReader(fmt.Errorf("cut: %w", io.EOF))), want: io.EOF},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				s := spec
-				if tt.spec != nil {
-					tt.spec(&s)
-				}
-				res, err := withCall(w.uploader(w.spooling(0)), tt.call).Reader(w.t.Context(), tt.in, s)
-				if !errors.Is(err, tt.want) || res.Resumable {
-					t.Errorf("error = %v, want %v; resumable: %v", err, tt.want, res.Resumable)
-				}
-				w.wantNoObject("obj")
-				w.wantNothing()
-				if !strings.Contains(w.trace(), "cancel") {
-					t.Errorf("the session was not canceled:\n%s", w.trace())
-				}
 			})
 		})
 	}
@@ -556,9 +490,6 @@ func (k *partedSource) interruptSpooled(w *world, content []byte, op faults.Op) 
 	w.srv.ClearFaults()
 	return res
 }
-
-// inSession is a stream in a spool that is sent over one connection.
-var inSession = &partedSource{name: "in a session", input: pieces, spool: 1 << 30, with: func(o *upload.Options) { o.Parallel, o.Window = nil, 0 }}
 
 // TestSpoolAway checks that a stream stays saved when its session is gone, because its files may be the only copy, even if
 // they are on a volume that is not mounted. Then it cannot be resumed, and the directory is not made: it would be on

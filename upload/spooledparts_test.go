@@ -13,7 +13,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
 	"gcsup/session"
@@ -353,39 +352,5 @@ func TestSpoolInPartsLostDuringASave(t *testing.T) {
 		}
 		w.wantObject("obj", content)
 		w.wantNothing()
-	})
-}
-
-// TestSpoolInPartsLease takes the lease of a stream away. It stops, and the other process completes the object.
-func TestSpoolInPartsLease(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2}, func(w *world) {
-		inParts := func(o *upload.Options) { streamParts(o); o.ChunkSize = 0 }
-		a, b := w.machine("a", w.spooling(48*mib), inParts), w.machine("b", w.spooling(48*mib), inParts)
-		content := data(partedLarge)
-		ended := calling(func() (*upload.Result, error) { return a.Reader(w.t.Context(), steady(content), spec) })
-		time.Sleep(time.Second)
-		saved, err := firstOf(b.Saved(w.t.Context()))
-		if err != nil || saved.Incomplete {
-			t.Fatalf("%+v, %v", saved, err)
-		}
-		a.net.suspend()
-		time.Sleep(2 * leaseTTL)
-		if _, err := b.Query(w.t.Context(), saved.ID); err != nil {
-			t.Error(err)
-		}
-		a.net.wake()
-		if got := <-ended; !errors.Is(got.err, state.ErrInUse) {
-			t.Errorf("%v\n%s", got.err, w.trace())
-		}
-		if _, err := b.Resume(w.t.Context(), saved.ID); err != nil {
-			t.Errorf("Resume: %v\n%s", err, w.trace())
-		}
-		w.wantObject("obj", content)
-		w.wantNoSpool()
-		if n := w.multipartUploads(); n != 0 {
-			t.Errorf("%d multipart uploads are left", n)
-		}
 	})
 }

@@ -1,11 +1,8 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"testing"
-
-	"gcsup/upload"
 )
 
 // TestTakeOverOfPartsReplaced kills TakeOver of an upload in parts after its first step, and then starts another
@@ -19,18 +16,7 @@ func TestTakeOverOfPartsReplaced(t *testing.T) {
 		if _, err := w.uploader(killedAfter(1)).TakeOver(ctx, old, moved); !errors.Is(err, errKilled) {
 			t.Fatalf("TakeOver = %v", err)
 		}
-		short, stop := context.WithCancel(ctx)
-		defer stop()
-		other, err := w.uploader(largeChunks, func(o *upload.Options) {
-			o.Observer = func(e upload.Event) {
-				if e.Committed > 0 {
-					stop()
-				}
-			}
-		}).File(short, moved, spec)
-		if !errors.Is(err, context.Canceled) || !other.Resumable {
-			t.Fatalf("File = %+v, %v", other, err)
-		}
+		other := w.interruptAt(moved, spec, committing, largeChunks)
 		if res, err := w.uploader(byMultipart).Resume(ctx, old); err != nil || res.ID != other.ID {
 			t.Errorf("Resume = %+v, %v, want upload %s", res, err, other.ID)
 		}

@@ -211,22 +211,13 @@ func (w *world) storedParts() (n int64) {
 // interruptZippedParts interrupts a compressed file in parts when the service has two of them.
 func (w *world) interruptZippedParts(path string) *upload.Result {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(w.t.Context())
-	defer stop()
 	done := 0
-	res, err := w.uploader(streamParts, func(o *upload.Options) {
-		o.Parallel = &upload.Parts{Connections: 2, MinPart: multipart.MinPart}
-		o.Observer = func(e upload.Event) {
-			if e.Kind == upload.PartDone {
-				if done++; done == 2 {
-					stop()
-				}
-			}
+	res := w.interruptAt(path, zipped, func(e upload.Event) bool {
+		if e.Kind == upload.PartDone {
+			done++
 		}
-	}).File(ctx, path, zipped)
-	if !errors.Is(err, context.Canceled) || !res.Resumable {
-		w.t.Fatalf("%+v, %v", res, err)
-	}
+		return done == 2
+	}, streamParts, func(o *upload.Options) { o.Parallel.Connections = 2 })
 	w.wantSaved(1)
 	return res
 }
