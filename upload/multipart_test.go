@@ -17,6 +17,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
 	"gcsup/session"
+	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -195,6 +196,30 @@ func (w *world) abortAll() {
 			w.t.Fatal(err)
 		}
 	}
+}
+
+// TestQueryComparesParts checks that Query counts a part of which the saved upload does not know that it is stored, if the
+// part can be compared with the source.
+func TestQueryComparesParts(t *testing.T) {
+	t.Parallel()
+	inBubbleWithMD5(t, slowly, func(w *world) {
+		path := w.file(data(multipartLarge))
+		id := w.interruptMultipart(path)
+		w.plant(id, id, func(doc *state.Upload) {
+			for i := range doc.Parts.List {
+				doc.Parts.List[i].ETag = ""
+			}
+		})
+		for _, compared := range []bool{true, false} {
+			held, err := w.uploader(byMultipart).Query(w.t.Context(), id)
+			if err != nil || held.State != upload.SessionOpen || (held.Stored >= multipart.MinPart) != compared {
+				t.Errorf("compared %v: the service has %+v, %v", compared, held, err)
+			}
+			if compared {
+				w.moveFile(path)
+			}
+		}
+	})
 }
 
 // countingReaderAt counts the bytes that are read.

@@ -94,18 +94,15 @@ func (w *world) deleteSaved() {
 // does not advise to create a bucket that exists.
 func TestPartsRefusalTexts(t *testing.T) {
 	t.Parallel()
-	refused := func(op faults.Op, status int) faults.Fault {
-		return faults.Fault{Match: faults.Match{Op: op}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status}}
-	}
 	for _, test := range []struct {
 		with  func(*upload.Options)
 		fault faults.Fault
 		want  error
 		text  string
 	}{
-		{byMultipart, refused(faults.OpPartsComplete, 416), session.ErrProtocol, "complete: protocol error: 416 "},
-		{byParts, refused(faults.OpCompose, 416), session.ErrProtocol, "compose: protocol error: 416 "},
-		{byParts, refused(faults.OpCompose, 412), session.ErrProtocol, "compose: protocol error: 412 "},
+		{byMultipart, refusing(faults.OpPartsComplete, 416), session.ErrProtocol, "complete: protocol error: 416 "},
+		{byParts, refusing(faults.OpCompose, 416), session.ErrProtocol, "compose: protocol error: 416 "},
+		{byParts, refusing(faults.OpCompose, 412), session.ErrProtocol, "compose: protocol error: 412 "},
 	} {
 		inBubble(t, nil, func(w *world) {
 			w.addFaults(test.fault)
