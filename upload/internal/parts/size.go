@@ -25,8 +25,9 @@ const (
 	// upload may have more, see [multipartSize].
 	most = 1024
 
-	// AutoMinFile is the minimum size of a file that is sent in parts with Options.Auto. A
-	// smaller file takes only seconds on any link that has room for more connections.
+	// AutoMinFile is the minimum size of a file that is sent in parts with Options.Auto. On most
+	// links a smaller file takes only seconds, and parts cost further requests and need further
+	// permissions. Google's command divides files of this size, too.
 	AutoMinFile = 150 << 20
 
 	// AutoMin is the minimum size of a part with Options.Auto. A file then has enough parts

@@ -42,7 +42,7 @@ func TestPartSizes(t *testing.T) {
 	const maxObject = 5 << 40 // https://cloud.google.com/storage/quotas#objects
 	for _, size := range []int64{1, chunk.Granularity, DefaultMin, DefaultMin + 1, 1 << 30, 40 << 30, multipart.MaxParts<<24 + 1, maxObject - 1, maxObject} {
 		for _, n := range []int{0, 1, 2, 8, connections.Max} {
-			for _, minPart := range []int64{1, DefaultMin, 6 << 30, maxObject, math.MaxInt64} {
+			for _, minPart := range []int64{1, DefaultMin - 1, DefaultMin, 6 << 30, maxObject, math.MaxInt64} {
 				for name, p := range map[string]Options{
 					"fixed": {Connections: n, Min: minPart},
 					"auto":  {Connections: n, Min: AutoMin, Auto: true, MinFile: AutoMinFile},
