@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"gcsup/chunk"
-	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
 	"gcsup/session"
@@ -344,33 +343,6 @@ func TestRemoveSourceAfterResume(t *testing.T) {
 		}
 		wantSource(w.t, path, true, res)
 		w.wantObject("obj", data(large))
-	})
-}
-
-// TestRemoveSourceOfVersion resumes with a source whose first bytes differ, although it has the same
-// SourceVersion. Only the bytes before the committed offset are compared, and the source stays.
-func TestRemoveSourceOfVersion(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		content := data(large)
-		path := w.file(content)
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}})
-		up := withCall(w.uploader(resumable), upload.CallOptions{RemoveSource: true, SourceVersion: "v1"})
-		if _, err := up.File(w.t.Context(), path, spec); err == nil {
-			w.t.Fatal("not interrupted")
-		}
-		if err := os.WriteFile(path, flipped(content, 5), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-		w.letPass(path)
-		res, err := up.File(w.t.Context(), path, spec)
-		if err != nil || !res.Resumed {
-			w.t.Fatalf("not resumed: %v", err)
-		}
-		wantSource(w.t, path, false, res)
-		if !errors.Is(res.SourceKept, session.ErrSourceChanged) {
-			w.t.Errorf("SourceKept = %v", res.SourceKept)
-		}
 	})
 }
 
