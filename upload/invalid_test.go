@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
 	"gcsup/session"
@@ -68,6 +70,7 @@ func TestBadInput(t *testing.T) {
 	store := hook(nil, nil) // is not called
 	for name, o := range map[string]upload.Options{
 		"endpoint": {Endpoint: "ftp://x"}, "retry for": {RetryFor: -1}, "chunk size": {ChunkSize: -1}, "window": {Window: 5}, "stall rate": {StallRate: -1},
+		"policy that waits a minute": {Policy: backoff.Policy{Maximum: time.Minute}}, "zero rate limit": {RateLimit: &upload.RateLimit{}},
 		"spool without a store": {Spool: &upload.Spool{Dir: "x"}}, "small spool": {Store: store, Spool: &upload.Spool{Dir: "x", Limit: 1}},
 		"spool in no text": {Store: store, Spool: &upload.Spool{Dir: "\xff"}}, "spool in no directory": {Store: store, Spool: &upload.Spool{}},
 	} {

@@ -168,11 +168,3 @@ func TestRateLimitPause(t *testing.T) {
 		})
 	}
 }
-
-// TestRateLimitZeroValue checks that a RateLimit without channels is refused.
-func TestRateLimitZeroValue(t *testing.T) {
-	t.Parallel()
-	if _, err := upload.New(nil, &upload.Options{RateLimit: &upload.RateLimit{}}); err == nil {
-		t.Error("no error")
-	}
-}
