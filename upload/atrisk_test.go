@@ -12,44 +12,6 @@ import (
 	"gcsup/upload"
 )
 
-// The bytes of a multipart upload that are at risk have a bound, however many connections would raise the rate. A
-// resumed upload also begins with few connections.
-func TestAutoPartsAtRisk(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := random(160 * mib)
-	inBubble(t, distant(mib), func(w *world) {
-		path := w.file(content)
-		options := func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByMultipart) }
-		ctx, cancel := context.WithCancel(w.t.Context())
-		defer cancel()
-		interrupt := func(o *upload.Options) {
-			next := o.Observer
-			o.Observer = func(e upload.Event) {
-				next(e)
-				if e.Parts != nil && e.Sent >= 100*mib {
-					cancel()
-				}
-			}
-		}
-		_, err := w.uploader(auto, options, interrupt).File(ctx, path, spec)
-		if !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		committed := w.checkAtRisk(0)
-		if committed < 36*mib {
-			t.Errorf("%d MiB of 100 are committed", committed/mib)
-		}
-		w.events = nil
-		if _, err := w.uploader(auto, options).File(w.t.Context(), path, spec); err != nil {
-			t.Fatal(err)
-		}
-		w.checkAtRisk(committed)
-		w.wantObject("obj", content)
-		w.wantNoLeftovers()
-	})
-}
-
 // checkAtRisk checks the bytes at risk in all events, if a number of bytes was committed before. It returns how many are
 // committed.
 func (w *world) checkAtRisk(before int64) (committed int64) {

@@ -398,59 +398,6 @@ func TestAutoJobsLarge(t *testing.T) {
 	}
 }
 
-// TestAutoJobsCanceled checks that a batch with many requests in flight ends soon after it is
-// canceled.
-func TestAutoJobsCanceled(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Latency: 10 * time.Second, Discard: true, NoMD5: true}, func(w *world) {
-		f := w.countFlights()
-		limiter := &backoff.Limiter{First: 1024}
-		ctx, cancel := context.WithCancel(w.t.Context())
-		time.AfterFunc(5*time.Second, cancel)
-		start, interrupted := time.Now(), 0
-		for _, err := range upload.Tuned(w.uploader(withoutStore, unobserved), limiter, 1<<30).Files(ctx, w.endless(100), nil) {
-			if _, ok := errors.AsType[*upload.InterruptedError](err); !ok {
-				t.Fatal(err)
-			}
-			interrupted++
-		}
-		if took := time.Since(start); took > 6*time.Second || f.most.Load() != 1024 || interrupted < 1024 || limiter.InFlight() != 0 {
-			t.Errorf("ended after %v with %d requests in flight, %d interrupted; later %d in flight", took, f.most.Load(), interrupted, limiter.InFlight())
-		}
-	})
-}
-
-// TestAutoJobsOfBatches checks that batches of one Uploader share the number of files, even if one
-// runs while the other yields a result.
-func TestAutoJobsOfBatches(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond, Discard: true, NoMD5: true}, func(w *world) {
-		up := w.uploader(withoutStore, unobserved)
-		outer, inner := 0, 0
-		for _, err := range up.Files(w.t.Context(), w.limited(100, 100), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if outer++; outer == 1 {
-				start := time.Now()
-				for _, err := range up.Files(w.t.Context(), w.limited(1000, 101), nil) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					inner++
-				}
-				// From cold, 1,000 files need half a second.
-				if took := time.Since(start); took > 900*time.Millisecond {
-					t.Errorf("the second batch took %v", took)
-				}
-			}
-		}
-		if outer != 100 || inner != 1000 {
-			t.Errorf("%d and %d files", outer, inner)
-		}
-	})
-}
-
 // TestAutoJobsNotTried checks that files that wait for their turn while the service fails are not
 // tried.
 func TestAutoJobsNotTried(t *testing.T) {
@@ -482,33 +429,6 @@ func TestAutoJobsNamed(t *testing.T) {
 		}
 		if n == 0 {
 			t.Error("no file waited")
-		}
-	})
-}
-
-// TestAutoJobsSkip checks that files that are skipped by a listing need no turn, and that those
-// which are looked up do.
-func TestAutoJobsSkip(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Latency: 100 * time.Millisecond}, func(w *world) {
-		jobs := slices.Collect(w.limited(200, 100))
-		files(w.t.Context(), w.uploader(withoutStore), jobs, nil)
-		for _, listing := range []*upload.Listing{nil, {Bucket: "bkt"}} {
-			f := w.countFlights()
-			slices.SortFunc(jobs, func(a, b upload.Job) int { return strings.Compare(a.Spec.Object, b.Spec.Object) })
-			got := files(w.t.Context(), upload.Tuned(w.uploader(withoutStore), &backoff.Limiter{First: 3, Max: 3}, 0), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical, Listing: listing})
-			for name, o := range got {
-				if o.err != nil || o.Skipped != upload.SkipIdentical {
-					t.Errorf("%s: skipped %v, %v", name, o.Skipped, o.err)
-				}
-			}
-			want := int64(3)
-			if listing != nil {
-				want = 1
-			}
-			if most := f.most.Load(); most != want {
-				t.Errorf("listing %v: at most %d requests at a time, want %d", listing, most, want)
-			}
 		}
 	})
 }

@@ -123,34 +123,6 @@ func TestAutoPartsDiscards(t *testing.T) {
 	}
 }
 
-// With a rate limit, few connections are used, and the limit is reached.
-func TestAutoPartsRateLimit(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := random(64 * mib)
-	inBubble(t, distant(16*mib), func(w *world) {
-		began := time.Now()
-		res, err := w.uploader(auto, func(o *upload.Options) { o.RateLimit = upload.NewRateLimit(24 << 20) }).File(w.t.Context(), w.file(content), spec)
-		if err != nil || res.Parts == nil {
-			t.Fatal(res.Parts, err)
-		}
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("took %v", took)
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		most := 0
-		for _, e := range w.events {
-			if e.Parts != nil {
-				most = max(most, e.Parts.Connections)
-			}
-		}
-		if most > 4 {
-			t.Errorf("%d connections", most)
-		}
-	})
-}
-
 // A pause before the first byte does not count when the rate of the first connection is measured.
 func TestAutoPartsAfterPause(t *testing.T) {
 	t.Parallel()
@@ -166,27 +138,6 @@ func TestAutoPartsAfterPause(t *testing.T) {
 			t.Errorf("took %v after the pause\n%s", took, w.trace())
 		}
 	})
-}
-
-// A file is sent by the same requests as without Parts.Auto if one connection is fast.
-func TestAutoPartsFast(t *testing.T) {
-	t.Parallel()
-	for _, latency := range []time.Duration{0, 10 * time.Millisecond} {
-		t.Run(latency.String(), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, &fakegcs.Options{NoMD5: true, Latency: latency}, func(w *world) {
-				path := w.file(data(20 * mib))
-				alone, err := w.uploader().File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				res, err := w.uploader(auto).File(w.t.Context(), path, spec)
-				if err != nil || res.Parts != nil || res.Requests != alone.Requests || res.BytesSent != alone.BytesSent || res.Elapsed > alone.Elapsed || len(w.undivided()) != 1 {
-					t.Errorf("%+v, want %+v; %q, %v", res, alone, w.undivided(), err)
-				}
-			})
-		})
-	}
 }
 
 // The service is near but limits each connection. The first bytes show that, and the file is

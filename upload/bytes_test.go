@@ -2,11 +2,8 @@ package upload_test
 
 import (
 	"crypto/md5"
-	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
-	"strings"
 	"testing"
 
 	"gcsup/internal/checksum"
@@ -35,7 +32,10 @@ func TestSizes(t *testing.T) {
 					if res.Size != size || res.BytesSent != size || res.Object.CRC32C != checksum.Update(0, content) || res.Resumable || name == "Bytes" && res.ID != "" {
 						t.Errorf("Result = %+v", res)
 					}
-					if one := res.Requests == 1; one != (size <= 8*mib) {
+					if res.BytesResent != 0 || res.Retries != 0 || res.Resumed || res.Waited != 0 || res.BytesReread != 0 || res.Elapsed != 0 || w.saw(upload.Settling) != 0 {
+						t.Errorf("nothing failed, and the source did not change: %+v", res)
+					}
+					if one := res.Requests == 1; one != (size <= 8*mib) || res.Requests != len(w.srv.Requests()) {
 						t.Errorf("%d requests\n%s", res.Requests, w.trace())
 					}
 				})
@@ -70,26 +70,4 @@ func TestBriefObject(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestBytesPreconditions checks that bytes are compared with the preconditions
-// before they are sent, and that their content type is detected.
-func TestBytesPreconditions(t *testing.T) {
-	inBubble(t, nil, func(w *world) {
-		up := w.uploader(func(o *upload.Options) { o.DetectContentType = http.DetectContentType })
-		onlyNew := spec
-		onlyNew.IfGenerationMatch = new(int64)
-		for i, want := range []error{nil, session.ErrPrecondition} {
-			res, err := up.Bytes(w.t.Context(), []byte("<!DOCTYPE html>"), onlyNew)
-			if !errors.Is(err, want) || want == nil && err != nil {
-				t.Fatalf("upload %d: %v, want %v", i, err, want)
-			}
-			if err == nil && !strings.HasPrefix(res.Object.ContentType, "text/html") {
-				t.Errorf("content type %q", res.Object.ContentType)
-			}
-			if err != nil && res.BytesSent != 0 {
-				t.Errorf("%d bytes were sent", res.BytesSent)
-			}
-		}
-	})
 }

@@ -3,6 +3,7 @@ package upload_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,9 @@ func TestCancelErrors(t *testing.T) {
 		{"503 once", canceling(faults.Action{Effect: faults.EffectStatus, Status: 503}, 1), nil, 0},
 		{"503 always", canceling(faults.Action{Effect: faults.EffectStatus, Status: 503}, -1), session.ErrRetriesExhausted, 1},
 		{"not found", canceling(faults.Action{Effect: faults.EffectNotFound}, 1), nil, 0},
+		// Only the service can confirm the cancellation.
+		{"200 of a captive portal", canceling(faults.Action{Effect: faults.EffectStatus, Status: 200, Body: "<html>please log in</html>"}, 1), nil, 0},
+		{"404 of a proxy", canceling(faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>no backend</html>"}, 1), nil, 0},
 	} {
 		inBubble(t, nil, func(w *world) {
 			up, id, _ := w.unfinished()
@@ -56,6 +60,9 @@ func TestCancelErrors(t *testing.T) {
 				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 			}
 			w.wantSaved(tt.saved)
+			if canceled := strings.HasSuffix(w.trace(), "cancel  -> 499\n"); canceled != (tt.saved == 0 && tt.name != "not found") {
+				t.Errorf("%s: the session is canceled: %v\n%s", tt.name, canceled, w.trace())
+			}
 		})
 	}
 	inBubble(t, nil, func(w *world) {
@@ -83,25 +90,4 @@ func TestCancelErrors(t *testing.T) {
 		}
 		w.wantSaved(0)
 	})
-}
-
-// TestCancelBelievesStrangers checks that Cancel reports success only if the service
-// confirmed it. An earlier version believed a captive portal.
-func TestCancelBelievesStrangers(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, do := range []faults.Action{
-		{Effect: faults.EffectStatus, Status: 200, Body: "<html>please log in</html>"},
-		{Effect: faults.EffectStatus, Status: 404, Body: "<html>no backend</html>"},
-	} {
-		inBubble(t, nil, func(w *world) {
-			up, id, _ := w.unfinished()
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: do})
-			err := up.Cancel(w.t.Context(), id)
-			ids, _ := w.store.List(w.t.Context())
-			if last := w.srv.Requests(); err == nil && len(ids) == 0 && last[len(last)-1].Status != 499 {
-				t.Errorf("%d: Cancel reports that it is canceled, %d warnings; the session is open at the service", do.Status, w.saw(upload.Warning))
-			}
-		})
-	}
 }

@@ -64,7 +64,7 @@ func TestList(t *testing.T) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		w.put("absent", "changed", "held", "last", "lost", "other", "proxy", "slow", "unknown")
+		w.put("absent", "changed", "held", "last", "lost", "lost, then 412", "other", "proxy", "proxy 403", "proxy 412", "slow", "unknown")
 		objects := w.listed()
 		w.put("changed")
 		do := func(method, path, body string) {
@@ -79,14 +79,16 @@ func TestDelete(t *testing.T) {
 		on := func(object string, times int, do faults.Action) faults.Fault {
 			return faults.Fault{Match: faults.Match{Op: faults.OpDelete, Object: object}, Times: times, Do: do}
 		}
-		err := w.srv.AddFaults(
-			on("lost", 2, faults.Action{Effect: faults.EffectLoseReply}),
+		lost := faults.Action{Effect: faults.EffectLoseReply}
+		w.addFaults(
+			on("lost", 2, lost),
 			on("slow", 2, faults.Action{Effect: faults.EffectStatus, Status: 503}),
 			on("proxy", 3, faults.Action{Effect: faults.EffectStatus, Status: 404, Body: "<html>no such page</html>"}),
+			on("proxy 403", 1, faults.Action{Effect: faults.EffectStatus, Status: 403, Body: "<html>log in</html>"}),
+			on("proxy 412", 1, faults.Action{Effect: faults.EffectStatus, Status: 412, Body: "<html>log in</html>"}),
+			// The service may answer so to the repeat of a request that deleted the object.
+			on("lost, then 412", 1, lost), on("lost, then 412", 1, faults.Action{Effect: faults.EffectStatus, Status: 412, Reason: "conditionNotMet"}),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, o := range objects {
 			if o.Name == "unknown" {
 				o.Generation = 0
@@ -94,8 +96,8 @@ func TestDelete(t *testing.T) {
 		}
 		got := deleted(w.uploader().Delete(w.t.Context(), slices.Values(objects), &upload.DeleteOptions{Jobs: 3}))
 		for name, want := range map[string]error{
-			"absent": nil, "changed": session.ErrPrecondition, "held": session.ErrPermission, "last": nil, "lost": nil, "other": nil,
-			"proxy": nil, "slow": nil, "unknown": session.ErrInvalid,
+			"absent": nil, "changed": session.ErrPrecondition, "held": session.ErrPermission, "last": nil, "lost": nil, "lost, then 412": nil,
+			"other": nil, "proxy": nil, "proxy 403": nil, "proxy 412": nil, "slow": nil, "unknown": session.ErrInvalid,
 		} {
 			if err, ok := got[name]; !ok || !errors.Is(err, want) || err != nil && want == nil {
 				t.Errorf("%s: %v, want %v", name, err, want)
@@ -111,54 +113,13 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestDeleteStranger checks that the first reply is not believed if it is that of a proxy.
-func TestDeleteStranger(t *testing.T) {
-	t.Parallel()
-	for _, status := range []int{403, 404, 412} {
-		inBubble(t, nil, func(w *world) {
-			w.put("a")
-			objects := w.listed()
-			fault := faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Body: "<html>log in</html>"}}
-			if err := w.srv.AddFaults(fault); err != nil {
-				t.Fatal(err)
-			}
-			if got := deleted(w.uploader().Delete(w.t.Context(), slices.Values(objects), nil)); len(got) != 1 || got["a"] != nil || len(w.listed()) != 0 {
-				t.Error(status, got)
-			}
-		})
-	}
-}
-
-// TestDelete412 checks that a failed precondition is not believed if there is no object: the service
-// may answer so to the repeat of a request that deleted it.
-func TestDelete412(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		w.put("a")
-		objects := w.listed()
-		err := w.srv.AddFaults(
-			faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}},
-			faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 1, Do: faults.Action{Effect: faults.EffectStatus, Status: 412, Reason: "conditionNotMet"}},
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := deleted(w.uploader().Delete(w.t.Context(), slices.Values(objects), nil)); len(got) != 1 || got["a"] != nil {
-			t.Error(got)
-		}
-	})
-}
-
 // TestDeleteDown checks that a service that is down is not asked for each object.
 func TestDeleteDown(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		w.put(names("%04d", 0, 500)...)
 		objects := w.listed()
-		fault := faults.Fault{Match: faults.Match{Op: faults.OpDelete}, Times: 1 << 20, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
-		if err := w.srv.AddFaults(fault); err != nil {
-			t.Fatal(err)
-		}
+		w.addFaults(status(503, faults.Match{Op: faults.OpDelete}))
 		counts := map[error]int{}
 		for _, err := range w.uploader().Delete(w.t.Context(), slices.Values(objects), nil) {
 			for _, kind := range []error{upload.ErrNotTried, session.ErrRetriesExhausted} {

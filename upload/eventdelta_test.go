@@ -3,7 +3,6 @@ package upload_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,29 +156,6 @@ func TestEventDeltasWithoutEvents(t *testing.T) {
 		w.wantDeltas("interrupted", res)
 		if n := len(w.events); n != 2 {
 			t.Errorf("%d events, want Started and the last one", n)
-		}
-	})
-}
-
-// TestEventDeltasOfABatch checks that one addition for each event counts the bytes of many
-// uploads.
-func TestEventDeltasOfABatch(t *testing.T) {
-	t.Parallel()
-	inBubble(t, unhurried(), func(w *world) {
-		jobs := append(w.jobs(5, 1000), w.jobs(2, mib)...)
-		for i := range jobs {
-			jobs[i].Spec.Object = fmt.Sprint(i)
-		}
-		if got := files(w.t.Context(), w.uploader(resumable), jobs, nil); ended(got, nil) != len(jobs) {
-			t.Fatalf("outcomes: %+v", got)
-		}
-		const want = 5*1000 + 2*mib
-		var sent, committed int64
-		for _, e := range w.events {
-			sent, committed = sent+e.SentDelta, committed+e.CommittedDelta
-		}
-		if sent != want || committed != want {
-			t.Errorf("sent %d, committed %d, want %d", sent, committed, want)
 		}
 	})
 }

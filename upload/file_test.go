@@ -7,61 +7,9 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
-	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
-
-// TestRequestsWhenNothingFails checks which requests are made for each size.
-func TestRequestsWhenNothingFails(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	tests := []struct {
-		name string
-		size int64
-		with func(*upload.Options)
-		want string
-	}{
-		{"empty", 0, nil, "insert  -> 200\n"},
-		{"one byte", 1, nil, "insert  -> 200\n"},
-		{"8 MiB", 8 * mib, nil, "insert  -> 200\n"},
-		{"8 MiB and a byte", 8*mib + 1, nil, "start  -> 200\nput 0-8388607/8388609 -> 200 bytes=0-8388607\nfinalize 8388608-8388608/8388609 -> 200\n"},
-		{"a multiple of 256 KiB", 9 * mib, nil, "start  -> 200\nput 0-9175039/9437184 -> 200 bytes=0-9175039\nfinalize 9175040-9437183/9437184 -> 200\n"},
-		{"256 KiB and a byte, chunked", q + 1, resumable, "start  -> 200\nput 0-262143/262145 -> 200 bytes=0-262143\nfinalize 262144-262144/262145 -> 200\n"},
-		{"512 KiB, chunked", 2 * q, resumable, "start  -> 200\nput 0-262143/524288 -> 200 bytes=0-262143\nfinalize 262144-524287/524288 -> 200\n"},
-		{"an odd chunk size is rounded up", 2*q + 1, func(o *upload.Options) { o.ChunkSize = q + 1 }, "start  -> 200\nput 0-524287/524289 -> 200 bytes=0-524287\nfinalize 524288-524288/524289 -> 200\n"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				content := data(tt.size)
-				with := []func(*upload.Options){}
-				if tt.with != nil {
-					with = append(with, tt.with)
-				}
-				res, err := w.uploader(with...).File(w.t.Context(), w.file(content), spec)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.wantObject("obj", content)
-				w.wantSaved(0)
-				if got := w.trace(); got != tt.want {
-					t.Errorf("requests:\n%swant:\n%s", got, tt.want)
-				}
-				o, _ := w.srv.Object("bkt", "obj")
-				if res.Object == nil || res.Object.Generation != o.Generation || res.Object.Size != tt.size || res.Object.CRC32C != checksum.Update(0, content) {
-					t.Errorf("Result.Object = %+v", res.Object)
-				}
-				if res.BytesSent != tt.size || res.BytesResent != 0 || res.Retries != 0 || res.Resumed || res.Waited != 0 || res.Size != tt.size {
-					t.Errorf("Result = %+v", res)
-				}
-				if res.Requests != len(w.srv.Requests()) {
-					t.Errorf("Result.Requests = %d, the server saw %d", res.Requests, len(w.srv.Requests()))
-				}
-			})
-		})
-	}
-}
 
 // TestFileSurvives checks that a file is uploaded despite each fault, at the
 // start, at the first data, in the middle and at the end, also if it is compressed.

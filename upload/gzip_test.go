@@ -11,12 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/objectmeta"
 	"gcsup/internal/testsize"
-	"gcsup/session/state"
 	"gcsup/upload"
 )
 
@@ -154,88 +152,6 @@ func (w *world) interruptZipped(path string, at int64, with ...func(*upload.Opti
 	return res
 }
 
-// TestGzipResume checks that another process compresses again up to the committed
-// offset, and sends the rest only.
-func TestGzipResume(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	content := text(int64(testsize.Full(12, 6)) * q)
-	for i, at := range []int64{0, q, 3*q + 5} {
-		for by, resume := range map[string]func(*world, *upload.Uploader, string, string) (*upload.Result, error){
-			"File": func(w *world, u *upload.Uploader, path, _ string) (*upload.Result, error) {
-				return u.File(w.t.Context(), path, zipped)
-			},
-			"File without the setting": func(w *world, u *upload.Uploader, path, _ string) (*upload.Result, error) {
-				return u.File(w.t.Context(), path, spec)
-			},
-			"Resume": func(w *world, u *upload.Uploader, _, id string) (*upload.Result, error) {
-				return u.Resume(w.t.Context(), id)
-			},
-			"File with another metadata": nil,
-		} {
-			for _, window := range []int64{1, 4} {
-				if testsize.Full(0, 1) == 1 && (window == 1) != (i%2 == 0) {
-					continue
-				}
-				t.Run(fmt.Sprint(at, " by ", by, ", window ", window), func(t *testing.T) {
-					inBubble(t, &fakegcs.Options{NoRunningHash: window != 1}, func(w *world) {
-						path := w.file(content)
-						first := w.interruptZipped(path, at, zippedParts)
-						up := w.uploader(zippedParts, func(o *upload.Options) { o.Window = int(window * q) })
-						if resume == nil {
-							other := zipped
-							other.Metadata = map[string]string{"k": "v"}
-							if _, err := up.File(w.t.Context(), path, other); !errors.Is(err, state.ErrOptionsDiffer) {
-								t.Errorf("error = %v, want ErrOptionsDiffer", err)
-							}
-							return
-						}
-						res, err := resume(w, up, path, first.ID)
-						if err != nil {
-							t.Fatalf("%v\n%s", err, w.trace())
-						}
-						w.wantUnzipped("obj", content, true)
-						w.wantSaved(0)
-						held := chunk.Floor(at)
-						if !res.Resumed || res.ResumedFrom != held || res.BytesSent != res.Object.Size-held || res.Size != int64(len(content)) {
-							t.Errorf("Result = %+v, want it resumed from %d\n%s", res, held, w.trace())
-						}
-						if held > 0 && res.BytesReread == 0 {
-							t.Error("nothing was compressed again")
-						}
-						if n := w.saw(upload.Discarded) + w.saw(upload.Restarted); n != 0 {
-							t.Errorf("%d new starts", n)
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
-// TestGzipOtherCompressor checks that an upload starts over, with the options of the first run, and cancels its session, if this
-// version of the program compresses the same file to other bytes. The simulation has other moments.
-func TestGzipOtherCompressor(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, nil, func(w *world) {
-		content := text(6 * q)
-		path := w.file(content)
-		w.interruptZipped(path, 2*q+5, zippedParts)
-		up := w.uploader(zippedParts)
-		upload.SetGzipLevel(up, 1)
-		res, err := up.File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
-		w.wantUnzipped("obj", content, true)
-		w.wantSaved(0)
-		if res.Resumed || res.ResumedFrom != 0 || res.BytesSent != res.Object.Size || w.saw(upload.Discarded) != 1 || !strings.Contains(w.trace(), "cancel") {
-			t.Errorf("Result = %+v, %d discarded\n%s", res, w.saw(upload.Discarded), w.trace())
-		}
-	})
-}
-
 // TestGzipFinished checks that a resume finds an object that the earlier process
 // finished, even if this version of the program compresses the file to other bytes.
 func TestGzipFinished(t *testing.T) {
@@ -271,34 +187,4 @@ func TestGzipFinished(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestGzipDeterministic checks that the compressed bytes do not depend on the sizes
-// of reads and writes: a file in memory, a file in blocks and a stream agree.
-func TestGzipDeterministic(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := text(5*q + 7)
-		path := w.file(content)
-		var first []byte
-		for i, do := range []func() error{
-			func() error { _, err := w.uploader().File(w.t.Context(), path, zipped); return err },
-			func() error { _, err := w.uploader(zippedParts).File(w.t.Context(), path, zipped); return err },
-			func() error { _, err := w.uploader().Reader(w.t.Context(), pieces(content), zipped); return err },
-		} {
-			if err := do(); err != nil {
-				t.Fatal(err)
-			}
-			got, err := w.srv.ReadObject("bkt", "obj")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if first == nil {
-				first = got
-			}
-			if !bytes.Equal(got, first) {
-				t.Errorf("way %d makes other bytes", i)
-			}
-		}
-	})
 }

@@ -1,11 +1,7 @@
 package upload_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +9,6 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -50,28 +45,6 @@ func (w *world) elsewhere(content []byte) (store *state.Dir, path string) {
 		w.t.Fatal(err)
 	}
 	return store, path
-}
-
-// importInterrupted exports an upload of content after 5 MiB, imports it, and
-// interrupts the resume after 7 MiB more.
-func (w *world) importInterrupted(content []byte) (up *upload.Uploader, id, path string) {
-	w.t.Helper()
-	saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-	store, path := w.elsewhere(content)
-	w.t.Cleanup(func() { store.Close() })
-	up = w.uploader(func(o *upload.Options) { o.Store = store })
-	id, err := up.Import(w.t.Context(), decode(w.t, saved), path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	stall := faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 7 * mib}}
-	w.addFaults(stall)
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
-	if _, err := up.Resume(ctx, id); !errors.Is(err, context.DeadlineExceeded) {
-		w.t.Fatalf("error = %v", err)
-	}
-	return up, id, path
 }
 
 func decode(t *testing.T, data []byte) *state.Upload {
@@ -185,82 +158,6 @@ func TestImport(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestImportedTwiceInterrupted checks that a copy counts as an ordinary source after some of its bytes
-// were sent. As long as the server has not reported a checksum of its bytes, each resume compares the bytes.
-func TestImportedTwiceInterrupted(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	touch := func(path string, seconds int64) error {
-		return os.Chtimes(path, time.Time{}, time.Unix(seconds, 0))
-	}
-	for _, reported := range []bool{true, false} {
-		inBubbleWithMD5(t, &fakegcs.Options{NoMD5: !reported, NoRunningHash: !reported}, func(w *world) {
-			content := data(14 * mib)
-			up, id, path := w.importInterrupted(content)
-			change := func() error { return touch(path, 2e9) }
-			undo := func() error { return touch(path, 1e9) }
-			if !reported {
-				change = func() error { return editQuietly(path, 6*mib) }
-				undo = func() error { return errors.Join(editQuietly(path, 6*mib), touch(path, 2e9)) }
-			}
-			if err := change(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := up.Resume(w.t.Context(), id); !errors.Is(err, session.ErrSourceChanged) {
-				t.Errorf("reported %v, after a change: %v, want ErrSourceChanged", reported, err)
-			}
-			if err := undo(); err != nil {
-				t.Fatal(err)
-			}
-			res, err := up.Resume(w.t.Context(), id)
-			if err != nil || res.ResumedFrom != 12*mib {
-				t.Errorf("reported %v: Resume = %+v, %v, want it from 12 MiB", reported, res, err)
-			}
-			w.wantObject("obj", content)
-		})
-	}
-}
-
-// TestImportRefused checks which arguments Import refuses, and that it then saves
-// nothing.
-func TestImportRefused(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		content := data(14 * mib)
-		saved := w.export(w.interrupt(w.file(content), 5*mib).ID)
-		store, path := w.elsewhere(content)
-		defer store.Close()
-		own := func(o *upload.Options) { o.Store = store }
-		refused := func(name string, up *upload.Uploader, path string, want error) {
-			t.Helper()
-			_, err := up.Import(w.t.Context(), decode(t, saved), path)
-			if err == nil || want != nil && !errors.Is(err, want) {
-				t.Errorf("%s: error = %v, want %v", name, err, want)
-			}
-			if text := fmt.Sprint(err); bytes.Contains(saved, []byte("upload_id=")) && bytes.Contains([]byte(text), []byte("upload_id")) {
-				t.Errorf("%s: the error contains the session URI: %s", name, text)
-			}
-		}
-		short := filepath.Join(w.dir, "short")
-		if err := os.WriteFile(short, content[1:], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		refused("another size", w.uploader(own), short, session.ErrSourceChanged)
-		refused("no file", w.uploader(own), filepath.Join(w.dir, "none"), fs.ErrNotExist)
-		refused("a directory", w.uploader(own), w.dir, chunk.ErrNotRegular)
-		refused("another endpoint", w.uploader(own, func(o *upload.Options) { o.Endpoint = "http://other.test" }), path, session.ErrURIMismatch)
-		refused("no store", w.uploader(func(o *upload.Options) { o.Store = nil }), path, nil)
-		if ids, err := store.List(w.t.Context()); err != nil || len(ids) != 0 {
-			t.Errorf("%q are saved, %v, want nothing", ids, err)
-		}
-
-		if _, err := w.uploader(own).Import(w.t.Context(), decode(t, saved), path); err != nil {
-			t.Fatal(err)
-		}
-		refused("a second time", w.uploader(own), path, fs.ErrExist)
-	})
 }
 
 // TestImportedChangesMeanwhile checks that a copy that is edited during the

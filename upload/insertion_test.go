@@ -1,10 +1,6 @@
 package upload_test
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,40 +8,6 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
-
-// TestManyUploadsToPeerThatClosesIdleConnections checks that a request that needs a
-// new connection does not use an idle one of another upload. One file in ten
-// waited for a second.
-func TestManyUploadsToPeerThatClosesIdleConnections(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	const workers, files = 32, 20
-	for _, after := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond} {
-		inBubble(t, &fakegcs.Options{Latency: 3 * time.Millisecond}, func(w *world) {
-			w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectCloseAfter, For: after}})
-			path := w.file(data(1000))
-			up := w.uploader(withoutStore)
-			var retries atomic.Int64
-			var wg sync.WaitGroup
-			for i := range workers {
-				wg.Go(func() {
-					for j := range files {
-						time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
-						res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i, "-", j)})
-						if err != nil {
-							t.Error(err)
-						}
-						retries.Add(int64(res.Retries))
-					}
-				})
-			}
-			wg.Wait()
-			if n := retries.Load(); n > workers*files/20 {
-				t.Errorf("%v: %d of %d files waited", after, n, workers*files)
-			}
-		})
-	}
-}
 
 // TestPeerThatClosesIdleConnections checks that an upload succeeds with a peer that
 // silently closes each connection a few milliseconds after its reply. In earlier

@@ -108,22 +108,6 @@ func TestNewTokens(t *testing.T) {
 	}
 }
 
-// TestGuardedInsertHasItsToken checks that an insert with another precondition has another token:
-// the service would return the reply to the first insert.
-func TestGuardedInsertHasItsToken(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
-		{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
-	}}, func(w *world) {
-		if _, err := w.uploader().File(w.t.Context(), w.file(data(1000)), spec); err != nil {
-			t.Fatal(err)
-		}
-		if list := w.changing(); len(list) != 2 || list[0].IdempotencyToken == list[1].IdempotencyToken {
-			t.Errorf("requests %+v, want two with different tokens", list)
-		}
-	})
-}
-
 // TestLostReplyMakesOneGeneration checks how often a small file is written if the reply is
 // lost, with and without tokens.
 func TestLostReplyMakesOneGeneration(t *testing.T) {

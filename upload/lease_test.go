@@ -101,14 +101,6 @@ func (n *pausedNet) wake() {
 	n.resume = nil
 }
 
-// fail makes the server fail.
-func (w *world) fail(faults ...faults.Fault) {
-	w.t.Helper()
-	if err := w.srv.AddFaults(faults...); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // sessionRequests returns how many requests of sessions the server received.
 func (w *world) sessionRequests() (n int) {
 	for _, r := range w.srv.Requests() {
@@ -153,7 +145,7 @@ func TestHolderFinishes(t *testing.T) {
 			}
 		}, sends: true},
 		{name: "no permission to look", during: func(w *world) {
-			w.fail(faults.Fault{Match: faults.Match{Op: faults.OpGet, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: 9})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet, Object: "obj"}, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}, Times: 9})
 		}, sends: true},
 		{name: "a source that grows", after: func(w *world) {
 			if err := appendTo(filepath.Join(w.dir, "source"), "x"); err != nil {
@@ -168,7 +160,7 @@ func TestHolderFinishes(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(content)
 				first, second := w.machine("first"), w.machine("second", func(o *upload.Options) { o.Restart = test.restart })
-				w.fail(faults.Fault{
+				w.addFaults(faults.Fault{
 					Match: faults.Match{Op: faults.OpFinalize, Object: "obj"},
 					Do:    faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "5"},
 				})
@@ -240,7 +232,7 @@ func TestHolderMakesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.fail(faults...)
+				w.addFaults(faults...)
 				time.AfterFunc(time.Second, func() { _ = lease.Release(w.t.Context(), nil) })
 				res, err := second.File(w.t.Context(), path, spec)
 				if err != nil || second.held == 0 || res.BytesSent != large || res.Object.Generation == before.Object.Generation {
@@ -288,7 +280,7 @@ func TestSharedSource(t *testing.T) {
 			t.Parallel()
 			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) { // an MD5 would also be compared
 				path := w.file(content)
-				w.fail(faults.Fault{
+				w.addFaults(faults.Fault{
 					Match: faults.Match{Op: faults.OpPut, From: 2 * mib, To: 2*mib + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 				})
 				ctx, interrupt := context.WithCancel(w.t.Context())
@@ -347,7 +339,7 @@ func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The first insert acquires the lease, the others save.
-			w.fail(faults.Fault{Match: faults.Match{Op: faults.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: faults.Action{Effect: faults.EffectStall}})
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: faults.Action{Effect: faults.EffectStall}})
 			ctx, cancel := context.WithCancelCause(w.t.Context())
 			time.AfterFunc(time.Second, func() { cancel(fmt.Errorf("sibling: %w", state.ErrInUse)) })
 			res, err := a.File(ctx, path, spec)
@@ -383,7 +375,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(content)
 				first, second := w.machine("first"), w.machine("second")
-				w.fail(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib}})
+				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStatusAfter, Status: 503, Bytes: mib}})
 				result := make(chan error)
 				go func() {
 					_, err := first.File(w.t.Context(), path, spec)
@@ -485,7 +477,7 @@ func TestHungReadEndsLease(t *testing.T) {
 					}()
 					first, second := w.machine("first", test.with), w.machine("second", test.with)
 					if test.interrupted > 0 {
-						w.fail(faults.Fault{
+						w.addFaults(faults.Fault{
 							Match: faults.Match{Op: faults.OpPut, From: test.interrupted, To: test.interrupted + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
 						})
 						ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)

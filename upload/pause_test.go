@@ -176,54 +176,6 @@ func TestCancelRunningFails(t *testing.T) {
 	})
 }
 
-// TestPauseOfABatch checks that Pause interrupts one file of a batch, and not the others.
-func TestPauseOfABatch(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, unhurried(), func(w *world) {
-		jobs := w.jobs(3, 9*mib)
-		up := w.uploader()
-		id, err := up.ID(jobs[1].Path, jobs[1].Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(2*time.Second, func() {
-			if err := up.Pause(w.t.Context(), id); err != nil {
-				t.Error(err)
-			}
-		})
-		got := files(w.t.Context(), up, jobs, nil)
-		if ended(got, upload.ErrPaused) != 1 || ended(got, nil) != 2 || !got["1"].Resumable {
-			t.Errorf("outcomes: %+v", got)
-		}
-		w.wantSaved(1)
-	})
-}
-
-// TestPauseWhileWaiting checks that Pause ends the wait before a retry.
-func TestPauseWhileWaiting(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{Faults: []faults.Fault{
-		{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "30"}},
-		{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503, RetryAfter: "30"}},
-	}}, func(w *world) {
-		path := w.file(data(large))
-		up := w.uploader(resumable)
-		id, result := w.begin(up, path, spec)
-		synctest.Wait()
-		began := time.Now()
-		if err := up.Pause(w.t.Context(), id); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("Pause took %v", took)
-		}
-		if got := <-result; !errors.Is(got.err, upload.ErrPaused) || errors.Is(got.err, session.ErrRetriesExhausted) || !strings.Contains(got.err.Error(), "before that: ") {
-			t.Errorf("the call returned %v", got.err)
-		}
-	})
-}
-
 // TestPauseOfNothing checks the errors of Pause if no call of the Uploader runs the
 // upload.
 func TestPauseOfNothing(t *testing.T) {
@@ -272,28 +224,6 @@ func TestPauseByTheObserver(t *testing.T) {
 		synctest.Wait()
 		if paused != nil {
 			t.Error(paused)
-		}
-	})
-}
-
-// TestPauseByMany checks that calls of Pause at the same time all wait for the upload.
-func TestPauseByMany(t *testing.T) {
-	t.Parallel()
-	inBubble(t, unhurried(), func(w *world) {
-		path := w.file(data(large))
-		up := w.uploader(resumable)
-		id, result := w.begin(up, path, spec)
-		errs := make([]error, 4)
-		var all sync.WaitGroup
-		for i := range errs {
-			all.Go(func() { errs[i] = up.Pause(w.t.Context(), id) })
-		}
-		all.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Error(err)
-		}
-		if got := <-result; !errors.Is(got.err, upload.ErrPaused) {
-			t.Errorf("the call returned %v", got.err)
 		}
 	})
 }

@@ -73,6 +73,9 @@ func TestPrune(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, state: upload.SessionFinished},
+		{name: "finished, and the object cannot be looked at", finish: true, faults: []faults.Fault{
+			{Match: faults.Match{Op: faults.OpGet}, Times: 100, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
+		}, state: upload.SessionFinished, err: session.ErrRetriesExhausted},
 		{name: "no source, and not asked for", noFile: true, state: upload.SessionOpen},
 		{name: "no source", noFile: true, opts: missingSource, state: upload.SessionOpen, deleted: true, missing: true},
 		{name: "a source", opts: missingSource, state: upload.SessionOpen},

@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +128,7 @@ func TestRateLimitDeadline(t *testing.T) {
 	}
 }
 
-// TestRateLimitPause checks that two uploads are paused for hours and then continue,
+// TestRateLimitPause checks that uploads of two Uploaders share a rate, are paused for hours, and then continue,
 // without a retry.
 func TestRateLimitPause(t *testing.T) {
 	t.Parallel()
@@ -138,12 +137,13 @@ func TestRateLimitPause(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				f, limit := w.observeFlow(), upload.NewRateLimit(1<<20)
-				up, path := w.uploader(limited(limit), way.with), w.file(content)
+				path := w.file(content)
 				time.AfterFunc(2*time.Second, func() { limit.SetLimit(0) })
 				time.AfterFunc(3*time.Hour, func() { limit.SetLimit(1 << 20) })
 				began := time.Now()
 				var both sync.WaitGroup
 				for _, name := range []string{"a", "b"} {
+					up := w.uploader(limited(limit), way.with)
 					both.Go(func() {
 						if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: name}); err != nil {
 							t.Error(err)
@@ -167,66 +167,4 @@ func TestRateLimitPause(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestRateLimitShares checks that a stream over one connection has the same rate as a file
-// over eight, of the same Uploader and of another one.
-func TestRateLimitShares(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for _, same := range []bool{true, false} {
-		t.Run(fmt.Sprintf("same Uploader %v", same), func(t *testing.T) {
-			inBubble(t, nil, func(w *world) {
-				limit := upload.NewRateLimit(1 << 20)
-				eight := func(o *upload.Options) { o.Parallel = composed(8, q) }
-				up := w.uploader(limited(limit), eight)
-				other := up
-				if !same {
-					other = w.uploader(limited(limit))
-				}
-				path := w.file(data(16 * mib))
-				began := time.Now()
-				var both sync.WaitGroup
-				both.Go(func() {
-					if _, err := up.File(w.t.Context(), path, spec); err != nil {
-						t.Error(err)
-					}
-					if took := time.Since(began); took < 21*time.Second || took > 23*time.Second {
-						t.Errorf("both took %v, want 22 s", took)
-					}
-				})
-				both.Go(func() {
-					if _, err := other.Reader(w.t.Context(), bytes.NewReader(data(6*mib)), upload.Spec{Bucket: "bkt", Object: "stream"}); err != nil {
-						t.Error(err)
-					}
-					if took := time.Since(began); took < 11*time.Second || took > 13*time.Second {
-						t.Errorf("one connection took %v, want 12 s", took)
-					}
-				})
-				both.Wait()
-			})
-		})
-	}
-}
-
-// TestRateLimitZeroValue checks that a RateLimit without channels is refused.
-func TestRateLimitZeroValue(t *testing.T) {
-	t.Parallel()
-	if _, err := upload.New(nil, &upload.Options{RateLimit: &upload.RateLimit{}}); err == nil {
-		t.Error("no error")
-	}
-}
-
-// TestRateLimitPausedAutoParts checks that a pause is not taken for a low limit, which
-// one connection would reach.
-func TestRateLimitPausedAutoParts(t *testing.T) {
-	t.Parallel()
-	inBubble(t, distant(64*mib), func(w *world) {
-		limit := upload.NewRateLimit(0)
-		time.AfterFunc(time.Minute, func() { limit.SetLimit(upload.Unlimited) })
-		res, err := w.uploader(auto, limited(limit)).File(w.t.Context(), w.file(data(12*mib)), spec)
-		if err != nil || res.Parts == nil {
-			t.Errorf("%+v, %q, %v", res, w.undivided(), err)
-		}
-	})
 }

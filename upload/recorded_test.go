@@ -45,8 +45,8 @@ var (
 		Body: `{"error":{"code":400,"message":"No object name","errors":[{"message":"No object name","domain":"global","reason":"required"}]}}`}
 )
 
-// TestRecordedReplies gives recorded error replies to the requests of an upload. It ends with the right object,
-// or with the documented error and no object.
+// TestRecordedReplies gives recorded error replies, and wrong ones, to the requests of an upload. It ends with the right object,
+// or with the documented error and no object. It stays saved if the next call can continue it.
 func TestRecordedReplies(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
@@ -64,33 +64,41 @@ func TestRecordedReplies(t *testing.T) {
 		skip, times int
 		reply       faults.Action
 		want        error
+		saved       int
 	}{
-		{"503 to a chunk", "session", faults.OpPut, 2, 1, backendError, nil},
-		{"408 of a front end", "session", faults.OpPut, 1, 1, frontEnd408, nil},
-		{"429 of the object at the start", "session", faults.OpStart, 0, 2, objectLimit, nil},
-		{"429 of the object at the end", "session", faults.OpFinalize, 0, 1, objectLimit, nil},
-		{"410 around a rate limit", "session", faults.OpFinalize, 0, 2, goneOfLimit, nil},
-		{"401, and a new token", "session", faults.OpPut, 1, 1, invalidToken, nil},
-		{"401 always", "session", faults.OpPut, 1, -1, invalidToken, session.ErrCredentials},
-		{"no token", "session", faults.OpStart, 0, -1, noToken, session.ErrCredentials},
-		{"403 at the start", "session", faults.OpStart, 0, -1, noRight, session.ErrPermission},
-		{"no bucket", "session", faults.OpStart, 0, -1, noBucket, session.ErrNotFound},
-		{"412 at the start", "session", faults.OpStart, 0, -1, notMet, session.ErrPrecondition},
-		{"412 at the end", "session", faults.OpFinalize, 0, -1, notMet, session.ErrPrecondition},
-		{"damaged in the last request", "session", faults.OpFinalize, 0, 1, damaged, nil},
-		{"503", "insert", faults.OpInsert, 0, 2, backendError, nil},
-		{"429 of the object", "insert", faults.OpInsert, 0, 1, objectLimit, nil},
-		{"408 of a front end", "insert", faults.OpInsert, 0, 1, frontEnd408, nil},
-		{"412", "insert", faults.OpInsert, 0, -1, notMet, session.ErrPrecondition},
-		{"damaged", "insert", faults.OpInsert, 0, -1, damaged, session.ErrChecksum},
-		{"error of the metadata", "insert", faults.OpInsert, 0, -1, noName, session.ErrInvalid},
-		{"403", "insert", faults.OpInsert, 0, -1, noRight, session.ErrPermission},
-		{"503 to a part", "multipart", faults.OpPartsPut, 1, 1, internalError, nil},
-		{"SlowDown", "multipart", faults.OpPartsPut, 0, 2, slowDown, nil},
-		{"403", "multipart", faults.OpPartsPut, 0, -1, noRight, session.ErrPermission},
-		{"503", "compose", faults.OpCompose, 0, 1, backendError, nil},
-		{"503 to a part", "compose", faults.OpPut, 2, 3, backendError, nil},
-		{"403", "compose", faults.OpCompose, 0, -1, noRight, session.ErrPermission},
+		{"503 to a chunk", "session", faults.OpPut, 2, 1, backendError, nil, 0},
+		{"408 of a front end", "session", faults.OpPut, 1, 1, frontEnd408, nil, 0},
+		{"429 of the object at the start", "session", faults.OpStart, 0, 2, objectLimit, nil, 0},
+		{"429 of the object at the end", "session", faults.OpFinalize, 0, 1, objectLimit, nil, 0},
+		{"410 around a rate limit", "session", faults.OpFinalize, 0, 2, goneOfLimit, nil, 0},
+		{"401, and a new token", "session", faults.OpPut, 1, 1, invalidToken, nil, 0},
+		{"401 always", "session", faults.OpPut, 1, -1, invalidToken, session.ErrCredentials, 1},
+		{"no token", "session", faults.OpStart, 0, -1, noToken, session.ErrCredentials, 0},
+		{"403 at the start", "session", faults.OpStart, 0, -1, noRight, session.ErrPermission, 0},
+		{"no bucket", "session", faults.OpStart, 0, -1, noBucket, session.ErrNotFound, 0},
+		{"412 at the start", "session", faults.OpStart, 0, -1, notMet, session.ErrPrecondition, 0},
+		{"412 at the end", "session", faults.OpFinalize, 0, -1, notMet, session.ErrPrecondition, 0},
+		{"damaged in the last request", "session", faults.OpFinalize, 0, 1, damaged, nil, 0},
+		{"403 in the middle", "session", faults.OpPut, 1, -1, noRight, session.ErrPermission, 1},
+		{"400 in the middle", "session", faults.OpPut, 1, 1, noName, session.ErrProtocol, 1},
+		{"canceled", "session", faults.OpPut, 1, 1, faults.Action{Effect: faults.EffectCanceled}, session.ErrCanceled, 0},
+		{"damaged, every time", "session", faults.OpPut, 1, -1, faults.Action{Effect: faults.EffectCorrupt, Bytes: 100}, session.ErrChecksum, 0},
+		{"an offset that goes back", "session", faults.OpPut, 2, 1, faults.Action{Effect: faults.EffectWrongRange, Bytes: -3 * q}, session.ErrProtocol, 0},
+		{"offsets beyond", "session", "", 2, -1, faults.Action{Effect: faults.EffectWrongRange, Bytes: 2 * q}, session.ErrUnexpectedData, 0},
+		{"lost four times", "session", faults.OpPut, 0, -1, faults.Action{Effect: faults.EffectNotFound}, session.ErrSessionLost, 0},
+		{"503", "insert", faults.OpInsert, 0, 2, backendError, nil, 0},
+		{"429 of the object", "insert", faults.OpInsert, 0, 1, objectLimit, nil, 0},
+		{"408 of a front end", "insert", faults.OpInsert, 0, 1, frontEnd408, nil, 0},
+		{"412", "insert", faults.OpInsert, 0, -1, notMet, session.ErrPrecondition, 0},
+		{"damaged", "insert", faults.OpInsert, 0, -1, damaged, session.ErrChecksum, 0},
+		{"error of the metadata", "insert", faults.OpInsert, 0, -1, noName, session.ErrInvalid, 0},
+		{"403", "insert", faults.OpInsert, 0, -1, noRight, session.ErrPermission, 0},
+		{"503 to a part", "multipart", faults.OpPartsPut, 1, 1, internalError, nil, 0},
+		{"SlowDown", "multipart", faults.OpPartsPut, 0, 2, slowDown, nil, 0},
+		{"403", "multipart", faults.OpPartsPut, 0, -1, noRight, session.ErrPermission, 1},
+		{"503", "compose", faults.OpCompose, 0, 1, backendError, nil, 0},
+		{"503 to a part", "compose", faults.OpPut, 2, 3, backendError, nil, 0},
+		{"403", "compose", faults.OpCompose, 0, -1, noRight, session.ErrPermission, 1},
 	} {
 		t.Run(test.way+", "+test.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
@@ -99,10 +107,11 @@ func TestRecordedReplies(t *testing.T) {
 				if test.want == session.ErrPrecondition {
 					s.IfGenerationMatch = new(int64)
 				}
-				_, err := w.uploader(ways[test.way].with).File(w.t.Context(), w.file(content), s)
-				if !errors.Is(err, test.want) {
-					t.Fatalf("%v, want %v\n%s", err, test.want, w.trace())
+				res, err := w.uploader(ways[test.way].with).File(w.t.Context(), w.file(content), s)
+				if !errors.Is(err, test.want) || res.Resumable != (test.saved > 0) {
+					t.Fatalf("%v, resumable %v, want %v\n%s", err, res.Resumable, test.want, w.trace())
 				}
+				w.wantSaved(test.saved)
 				if test.want != nil {
 					w.wantNoObject("obj")
 				} else {

@@ -161,31 +161,6 @@ func TestRequestRates(t *testing.T) {
 	}
 }
 
-// TestRequestRatesAfterRefusals checks that no file fails, and that uploads continue soon, after half a minute in
-// which all requests were refused. In an earlier version, retries waited for the rate behind new files, for
-// longer than the breaker blocks an upload.
-func TestRequestRatesAfterRefusals(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBusyBubble(t, 60, func(w *world, c *writes) {
-		path := w.file(data(1))
-		ctx, cancel := context.WithTimeout(w.t.Context(), 100*time.Second)
-		defer cancel()
-		time.AfterFunc(10*time.Second, func() {
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 429}})
-		})
-		time.AfterFunc(40*time.Second, func() { w.srv.ClearFaults() })
-		w.flood(ctx, w.uploader(withoutStore), path, "x", 200)
-		accepted, refused := c.between(11, 40)
-		if accepted > 0 || refused > 400 {
-			t.Errorf("%d requests are accepted and %d refused while all are refused, want none and few", accepted, refused)
-		}
-		if accepted, _ := c.between(50, 90); accepted < 400 {
-			t.Errorf("%d requests accepted in the 40 s after that, want at least 10 per second", accepted)
-		}
-	})
-}
-
 // TestRequestRatesOnlyAfter429 checks that nothing is throttled without a 429 that concerns the bucket, or if
 // pacing is off.
 func TestRequestRatesOnlyAfter429(t *testing.T) {

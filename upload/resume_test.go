@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -45,26 +45,45 @@ func (w *world) interrupt(path string, at int64, with ...func(*upload.Options)) 
 	return res
 }
 
-// TestResume checks for File and Resume that the second call sends exactly the bytes
-// that the first one did not send.
+// TestResume checks for File and Resume, of plain and of compressed files, that the second call sends exactly the bytes that the first
+// one did not send. The second call may forget the options of the first one. A saved upload that looks expired is resumed if the service
+// still has it: the clock of this machine may have jumped.
 func TestResume(t *testing.T) {
 	t.Parallel()
-	for _, at := range []int64{0, 1, q, 5*mib + 3, 39 * mib} {
-		if testing.Short() && at != 5*mib+3 {
+	text := text(int64(testsize.Full(12, 6)) * q)
+	for _, tt := range []struct {
+		at     int64
+		gzip   bool
+		reread int64 // at most
+	}{
+		{0, false, 0}, {1, false, 0}, {q, false, q}, {5*mib + 3, false, 5*mib + 3}, {39 * mib, false, 8 * mib}, // several checkpoints
+		{0, true, 0}, {q, true, 4 * q}, {3*q + 5, true, 12 * q},
+	} {
+		if testing.Short() && tt.at != 5*mib+3 {
 			continue
 		}
 		content := data(9*mib + 77)
-		if at > 9*mib {
-			content = data(40*mib + 77) // several checkpoints
+		switch {
+		case tt.gzip:
+			content = text
+		case tt.at > 9*mib:
+			content = data(40*mib + 77)
 		}
 		for _, by := range []string{"File", "Resume"} {
-			t.Run(fmt.Sprint(at, " by ", by), func(t *testing.T) {
-				inBubble(t, &fakegcs.Options{NoRunningHash: at%2 != 0}, func(w *world) {
-					path := w.file(content)
-					first := w.interrupt(path, at)
-					held := chunk.Floor(at)
+			t.Run(fmt.Sprint(tt.at, " by ", by, ", compressed ", tt.gzip), func(t *testing.T) {
+				inBubble(t, &fakegcs.Options{NoRunningHash: tt.at%2 != 0}, func(w *world) {
+					path, with := w.file(content), func(*upload.Options) {}
+					var first *upload.Result
+					if tt.gzip {
+						with = zippedParts
+						first = w.interruptZipped(path, tt.at, with)
+					} else {
+						first = w.interrupt(path, tt.at)
+					}
+					held := chunk.Floor(tt.at)
+					w.plant(first.ID, first.ID, func(t *state.Upload) { t.Created = t.Created.Add(-8 * 24 * time.Hour) })
 
-					up := w.uploader()
+					up := w.uploader(with)
 					var res *upload.Result
 					var err error
 					if by == "File" {
@@ -75,9 +94,10 @@ func TestResume(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}
-					w.wantObject("obj", content)
+					w.wantFile(content, tt.gzip)
 					w.wantSaved(0)
-					if !res.Resumed || res.ResumedFrom != held || res.BytesSent != int64(len(content))-held || res.BytesResent != 0 {
+					rest := res.Object.Size - held
+					if !res.Resumed || res.ResumedFrom != held || res.BytesSent != rest || res.BytesResent != 0 || res.Size != int64(len(content)) {
 						t.Errorf("Result = %+v, want it resumed from %d\n%s", res, held, w.trace())
 					}
 					got := int64(0)
@@ -86,14 +106,17 @@ func TestResume(t *testing.T) {
 							got += r.Received
 						}
 					}
-					if got != int64(len(content))-held {
-						t.Errorf("the second call sent %d bytes, want %d", got, int64(len(content))-held)
+					if tt.gzip {
+						got -= held // the requests of the first call are complete
 					}
-					if res.BytesReread > 64*mib {
-						t.Errorf("%d bytes were read again", res.BytesReread)
+					if got != rest {
+						t.Errorf("the second call sent %d bytes, want %d", got, rest)
 					}
-					if w.saw(upload.Resumed) != 1 {
-						t.Error("no Resumed event")
+					if n := res.BytesReread; n > tt.reread || n == 0 && tt.gzip && held > 0 {
+						t.Errorf("%d bytes were read again, want at most %d", n, tt.reread)
+					}
+					if w.saw(upload.Resumed) != 1 || w.saw(upload.Discarded)+w.saw(upload.Restarted) != 0 {
+						t.Errorf("%d Resumed events", w.saw(upload.Resumed))
 					}
 				})
 			})
@@ -157,56 +180,6 @@ func TestResumeFinished(t *testing.T) {
 	}
 }
 
-// TestResumeReadsLittle checks that a resume gets the checksum of the sent bytes from
-// a checkpoint.
-func TestResumeReadsLittle(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		content := data(80 * mib)
-		path := w.file(content)
-		w.interrupt(path, 70*mib)
-		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.BytesReread > 48*mib || res.ResumedFrom != 70*mib {
-			t.Errorf("%d bytes were read again to resume from %d", res.BytesReread, res.ResumedFrom)
-		}
-		w.wantObject("obj", content)
-	})
-}
-
-// TestVerifyingEvents checks that there are Verifying events while many bytes of a
-// source are read again.
-func TestVerifyingEvents(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-		content := data(48 * mib)
-		path := w.file(content)
-		w.interrupt(path, 40*mib)
-		if n := w.saw(upload.Verifying); n != 0 {
-			t.Errorf("%d Verifying events before there was anything to compare", n)
-		}
-		if err := os.Chmod(path, 0o640); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
-			t.Fatal(err)
-		}
-		if w.saw(upload.Verifying) == 0 {
-			t.Error("no Verifying event while the source was compared")
-		}
-		for _, e := range w.events {
-			if e.Kind == upload.Verifying && (e.Compared <= 0 || e.Compared >= e.ToCompare || e.ToCompare >= 48*mib) {
-				t.Errorf("Verifying %d of %d", e.Compared, e.ToCompare)
-			}
-		}
-		w.wantObject("obj", content)
-	})
-}
-
 // TestSourceChanged checks that no byte of a changed file is sent, and that the
 // existing object stays. A file with only another change time is compared.
 func TestSourceChanged(t *testing.T) {
@@ -252,9 +225,9 @@ func TestSourceChanged(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				content, to, with := plain, spec, func(*upload.Options) {}
+				content, with := plain, func(*upload.Options) {}
 				if tt.gzip {
-					content, to, with = compressed, zipped, zippedParts
+					content, with = compressed, zippedParts
 				}
 				path := w.file(content)
 				if tt.gzip {
@@ -280,11 +253,14 @@ func TestSourceChanged(t *testing.T) {
 				requests := len(w.srv.Requests())
 				up := w.uploader(with)
 				upload.SetGzipLevel(up, tt.level)
-				if _, err = up.File(w.t.Context(), path, to); !errors.Is(err, tt.want) {
+				if _, err = up.File(w.t.Context(), path, spec); !errors.Is(err, tt.want) { // with the options of the first call
 					t.Fatalf("error = %v, want %v\n%s", err, tt.want, w.trace())
 				}
 				if tt.want == nil {
 					w.wantFile(now, tt.gzip)
+					if other := tt.level > 0; w.saw(upload.Discarded) != count(other) || strings.Contains(w.trace(), "cancel") != other {
+						t.Errorf("%d sessions were discarded\n%s", w.saw(upload.Discarded), w.trace())
+					}
 					return
 				}
 				if n := len(w.srv.Requests()) - requests; n != 0 {
@@ -333,86 +309,6 @@ func editQuietly(path string, offset int64) error {
 		_, err = f.WriteAt(b, offset)
 	}
 	return errors.Join(err, f.Close(), os.Chtimes(path, time.Time{}, info.ModTime()))
-}
-
-// TestSourceChangesWhileSending checks that a change of the source is detected before
-// the last bytes are sent.
-func TestSourceChangesWhileSending(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for name, change := range map[string]func(path string, content []byte) error{
-		"edited": func(path string, _ []byte) error { return editQuietly(path, 100) },
-		"grown":  func(path string, _ []byte) error { return appendTo(path, "x") },
-		"replaced": func(path string, content []byte) error {
-			return errors.Join(os.WriteFile(path+".new", content, 0o600), os.Rename(path+".new", path))
-		},
-		"truncated": func(path string, _ []byte) error { return os.Truncate(path, 1) },
-	} {
-		for _, to := range []upload.Spec{spec, zipped} {
-			t.Run(fmt.Sprintf("%s, compressed %v", name, to.Gzip), func(t *testing.T) {
-				// With a latency the observer is called before the next request.
-				inBubble(t, &fakegcs.Options{Latency: 10 * time.Millisecond}, func(w *world) {
-					content, with, at := data(9*mib), func(o *upload.Options) { o.ChunkSize = 2 * mib }, 4*mib
-					if to.Gzip {
-						content, with, at = text(20*q), zippedParts, 4*q
-					}
-					path := w.file(content)
-					var once bool
-					up := w.uploader(with, func(o *upload.Options) {
-						o.Observer = func(e upload.Event) {
-							if e.Committed >= at && !once {
-								once = true
-								if err := change(path, content); err != nil {
-									t.Error(err)
-								}
-							}
-						}
-					})
-					if _, err := up.File(w.t.Context(), path, to); !errors.Is(err, session.ErrSourceChanged) {
-						t.Errorf("error = %v, want ErrSourceChanged\n%s", err, w.trace())
-					}
-					w.wantNoObject("obj")
-					if strings.Contains(w.trace(), "finalize") {
-						t.Errorf("the last bytes went out\n%s", w.trace())
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestClockDoesNotDeleteSavedUploads checks that a saved upload which looks expired is
-// resumed if the service still has it: the clock of this machine may have jumped.
-func TestClockDoesNotDeleteSavedUploads(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, expired := range []bool{false, true} {
-		inBubble(t, nil, func(w *world) {
-			content := data(9 * mib)
-			path := w.file(content)
-			first := w.interrupt(path, 6*mib)
-			if expired {
-				time.Sleep(8 * 24 * time.Hour) // advances the server's clock too
-			} else {
-				doc, err := w.store.Load(w.t.Context(), first.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
-				doc.Created = doc.Created.Add(-8 * 24 * time.Hour)
-				if err := w.store.Save(w.t.Context(), doc); err != nil {
-					t.Fatal(err)
-				}
-			}
-			res, err := w.uploader().File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.wantObject("obj", content)
-			if res.Resumed != !expired || w.saw(upload.Restarted) != count(expired) {
-				t.Errorf("expired %v: Resumed = %v, %d Restarted events\n%s", expired, res.Resumed, w.saw(upload.Restarted), w.trace())
-			}
-		})
-	}
 }
 
 func count(b bool) int {
@@ -513,29 +409,6 @@ func TestCrashWhileStartingOver(t *testing.T) {
 	}
 }
 
-// TestOptionsOfANewSession checks that the object gets the options of this call, and not those of the saved upload, if the source
-// changed. TestSavedUploadHasTheSessionsOptions has a session that was lost.
-func TestOptionsOfANewSession(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 6 * mib}})
-		first, second := spec, spec
-		first.ContentType, second.DefaultContentType = "text/first", "text/derived"
-		w.timeOut(path, first)
-		if err := appendTo(path, "x"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, second); err != nil {
-			t.Fatal(err)
-		}
-		if o, _ := w.srv.Object("bkt", "obj"); o.ContentType != "text/derived" {
-			t.Errorf("content type = %q", o.ContentType)
-		}
-	})
-}
-
 // TestSmallFilesNeedNoStore checks that a file that is sent in one request, alone or in a batch, works with
 // a store whose methods all fail, and takes no lock.
 func TestSmallFilesNeedNoStore(t *testing.T) {
@@ -563,71 +436,33 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 	})
 }
 
-// TestFullStateDiskDoesNotEndAnUpload checks that an upload whose state was saved
-// once continues with one warning, and that a later process can resume it: at an
-// offset that could not be saved, if the server's checksum shows that the bytes are
-// those of the source, and otherwise in a new session.
+// TestFullStateDiskDoesNotEndAnUpload checks that an upload whose state was saved once continues with one warning, and that a later
+// process resumes it at an offset that could not be saved: the server's checksum shows that the bytes are those of the source.
 func TestFullStateDiskDoesNotEndAnUpload(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
 	content := data(9 * mib)
-	run := func(t *testing.T, opts *fakegcs.Options, ends bool, then func(w *world, path string)) {
-		inBubbleWithMD5(t, opts, func(w *world) {
+	for _, ends := range []bool{false, true} {
+		inBubble(t, nil, func(w *world) {
 			path := w.file(content)
-			store := hook(w.store, failAfter(1, errFull), "Save")
+			full := func(o *upload.Options) { o.Store, o.ChunkSize = hook(w.store, failAfter(1, errFull), "Save"), mib }
 			if ends {
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 3 * mib, To: 3*mib + 1}, Do: faults.Action{Effect: faults.EffectStall}})
-			}
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-			defer cancel()
-			_, err := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = store, mib }).File(ctx, path, spec)
-			if ends != errors.Is(err, context.DeadlineExceeded) || !ends && err != nil {
+				w.timeOut(path, spec, full)
+			} else if _, err := w.uploader(full).File(w.t.Context(), path, spec); err != nil {
 				t.Fatal(err)
 			}
 			if n := w.saw(upload.Warning); n != 1 {
 				t.Errorf("%d warnings, want one", n)
 			}
-			then(w, path)
+			if ends {
+				if res, err := w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom != 3*mib {
+					t.Errorf("%+v, %v\n%s", res, err, w.trace())
+				}
+			}
+			w.wantObject("obj", content)
 		})
 	}
-	t.Run("continues", func(t *testing.T) {
-		run(t, nil, false, func(w *world, path string) { w.wantObject("obj", content) })
-	})
-	for _, tt := range []struct {
-		name    string
-		opts    fakegcs.Options
-		resumes bool
-	}{
-		{"running hash", fakegcs.Options{NoMD5: true}, true},
-		{"MD5", fakegcs.Options{NoRunningHash: true}, true},
-		{"no checksum", fakegcs.Options{NoMD5: true, NoRunningHash: true}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			run(t, &tt.opts, true, func(w *world, path string) {
-				res, err := w.uploader(func(o *upload.Options) { o.ChunkSize = mib }).File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, w.trace())
-				}
-				w.wantObject("obj", content)
-				if res.Resumed != tt.resumes || tt.resumes && res.ResumedFrom != 3*mib || w.saw(upload.Restarted) != count(!tt.resumes) {
-					t.Errorf("Resumed %v from %d, %d Restarted events\n%s", res.Resumed, res.ResumedFrom, w.saw(upload.Restarted), w.trace())
-				}
-			})
-		})
-	}
-	t.Run("other bytes", func(t *testing.T) {
-		run(t, &fakegcs.Options{}, true, func(w *world, path string) {
-			now := bytes.Clone(content)
-			now[2*mib] ^= 1
-			if err := editQuietly(path, 2*mib); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.uploader(func(o *upload.Options) { o.ChunkSize = mib }).File(w.t.Context(), path, spec); err != nil {
-				t.Fatal(err)
-			}
-			w.wantObject("obj", now)
-		})
-	})
 }
 
 // TestLostLockEndsTheRequest checks that an upload whose lock another process has acquired cancels the current request,
@@ -647,7 +482,7 @@ func TestLostLockEndsTheRequest(t *testing.T) {
 			}
 			start := time.Now()
 			res, err := w.uploader(func(o *upload.Options) { o.Store = store }).File(w.t.Context(), w.file(data(64*mib)), spec)
-			if took := time.Since(start); !errors.Is(err, state.ErrInUse) || errors.Is(err, context.Canceled) || took > limit || res.BytesSent > 40*mib {
+			if took := time.Since(start); !errors.Is(err, state.ErrInUse) || errors.Is(err, context.Canceled) || !res.Resumable || took > limit || res.BytesSent > 40*mib {
 				t.Errorf("lease %v: sent %d bytes in %v: %v, want ErrInUse", lease, res.BytesSent, took, err)
 			}
 			w.wantSaved(1)

@@ -102,23 +102,6 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestPermanentIsNotCalled checks that Permanent is not called for failures without a
-// retry, and not for an interruption.
-func TestPermanentIsNotCalled(t *testing.T) {
-	t.Parallel()
-	for _, status := range []int{401, 403, 412} {
-		inBubble(t, &fakegcs.Options{Faults: []faults.Fault{{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "forbidden"}}}}, func(w *world) {
-			_, err := withCall(w.uploader(), upload.CallOptions{Permanent: func(e *session.Error) bool {
-				t.Errorf("called with %v", e)
-				return true
-			}}).File(w.t.Context(), w.file(data(1000)), spec)
-			if err == nil || errors.Is(err, backoff.ErrPermanent) {
-				t.Errorf("%d: error = %v", status, err)
-			}
-		})
-	}
-}
-
 // TestPermanentInABatch checks that one file with a permanent failure does not end the
 // others.
 func TestPermanentInABatch(t *testing.T) {

@@ -2,7 +2,6 @@ package upload_test
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"syscall"
 	"testing"
@@ -45,46 +44,6 @@ func (w *world) onTmpfs() {
 	}
 	w.t.Cleanup(func() { os.RemoveAll(dir) })
 	w.dir = dir
-}
-
-// TestRemoveSourceAfterStore checks that a source stays if a store to a page that was dirty before changes
-// it after it was read. Such a store changes no time of the file.
-func TestRemoveSourceAfterStore(t *testing.T) {
-	t.Parallel()
-	for _, memory := range []bool{false, true} {
-		for _, size := range []int64{1000, 9 * mib} {
-			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-				if memory {
-					w.onTmpfs()
-				}
-				path := w.file(data(size))
-				m := w.mapped(path)
-				m[100] ^= 1
-				w.letPass(path)
-				puts := 0
-				w.http.Transport = meddler{w.http.Transport, func(req *http.Request) {
-					if req.Method == http.MethodPut {
-						puts++
-					}
-					if puts == 2 || size < mib && req.Method == http.MethodPost { // all bytes were read
-						m[100] ^= 0x42
-						if err := syscall.Munmap(m); err != nil { // the file is no longer open for writing
-							w.t.Error(err)
-						}
-						puts++
-					}
-				}}
-				res, err := withCall(w.uploader(), removing).File(w.t.Context(), path, spec)
-				if err == nil {
-					err = res.SourceKept // otherwise, the change was detected earlier
-				}
-				if !errors.Is(err, session.ErrSourceChanged) {
-					w.t.Errorf("memory %v, %d bytes: error %v, want that the source changed", memory, size, err)
-				}
-				wantSource(w.t, path, false, res)
-			})
-		}
-	}
 }
 
 // TestStoreWhileSending checks that File and a Writer that sends a file in place notice a store that changes no time

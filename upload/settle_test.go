@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"testing"
@@ -91,67 +90,6 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 		}
 		w.wantObject("obj", content)
 	})
-}
-
-// TestCanceledWhileSettling checks that the wait for the times of a file does
-// not delay a cancellation, and that nothing was started before.
-func TestCanceledWhileSettling(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(w *world) {
-		path := w.file(data(9 * mib))
-		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
-		defer cancel()
-		if _, err := w.uploader().File(ctx, path, spec); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error = %v, want context.DeadlineExceeded", err)
-		}
-		if got := w.trace(); got != "" {
-			t.Errorf("requests:\n%s", got)
-		}
-		w.wantSaved(0)
-	})
-}
-
-// TestSettlingAnOldFileCostsNothing checks that an ordinary file causes no wait and
-// is not read twice.
-func TestSettlingAnOldFileCostsNothing(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, size := range []int64{100, 9 * mib} {
-		inBubble(t, nil, func(w *world) {
-			path := w.file(data(size))
-			began := time.Now()
-			res, err := w.uploader().File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if time.Since(began) != 0 || res.BytesReread != 0 || w.saw(upload.Settling) != 0 {
-				t.Errorf("%d bytes: %v, %d bytes were read again, %d Settling events", size, time.Since(began), res.BytesReread, w.saw(upload.Settling))
-			}
-		})
-	}
-}
-
-// TestSmallFileFromTheFutureIsReadTwice checks that a small file whose times
-// do not show the next change is read twice, without a wait.
-func TestSmallFileFromTheFutureIsReadTwice(t *testing.T) {
-	t.Parallel()
-	for _, ahead := range []time.Duration{time.Minute, time.Hour} {
-		inBubble(t, nil, func(w *world) {
-			content := data(100_000)
-			path := w.file(content)
-			w.setModTime(path, w.realNow().Add(ahead))
-			began := time.Now()
-			res, err := w.uploader().File(w.t.Context(), path, spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if time.Since(began) != 0 || res.BytesReread != 100_000 || res.Requests != 1 {
-				t.Errorf("%v ahead: %v, %+v", ahead, time.Since(began), res)
-			}
-			w.wantObject("obj", content)
-		})
-	}
 }
 
 // TestSkippedFileIsNotSettled checks that a source that is skipped is not

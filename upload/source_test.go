@@ -107,7 +107,7 @@ func TestReaderAtResume(t *testing.T) {
 		w.wantSaved(0)
 	})
 	inBubble(t, nil, func(w *world) {
-		w.interruptReaderAt(content, "report@7", 10*mib)
+		first := w.interruptReaderAt(content, "report@7", 10*mib)
 		other := bytes.Clone(content)
 		other[0]++
 		// Another identity is another upload.
@@ -116,6 +116,20 @@ func TestReaderAtResume(t *testing.T) {
 			t.Fatalf("another identity: %+v, %v", r, err)
 		}
 		w.wantObject("obj", other)
+
+		// A file on another machine continues the first one.
+		doc, err := w.store.Load(w.t.Context(), first.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := w.uploader().Import(w.t.Context(), doc, w.file(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := w.uploader().Resume(w.t.Context(), id); err != nil || r.ResumedFrom != 10*mib {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		w.wantObject("obj", content)
 	})
 	inBubble(t, &fakegcs.Options{}, func(w *world) {
 		w.interruptReaderAt(content, "report@7", 10*mib)
@@ -133,53 +147,6 @@ func TestReaderAtResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantObject("obj", other)
-	})
-	// The same, compressed.
-	inBubble(t, &fakegcs.Options{}, func(w *world) {
-		other := bytes.Clone(content)
-		other[0]++
-		up := w.uploader(zippedParts)
-		stall := faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 4 * q, To: 5 * q}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: q}}
-		w.addFaults(stall)
-		for i, c := range [][]byte{content, content, other} {
-			ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-			defer cancel()
-			r, err := up.ReaderAt(ctx, bytes.NewReader(c), int64(len(c)), "report@7", zipped)
-			switch {
-			case i == 0 && !errors.Is(err, context.DeadlineExceeded):
-				t.Fatalf("interrupted upload: %v", err)
-			case i == 1 && (err != nil || !r.Resumed):
-				t.Fatalf("second call: %+v, %v", r, err)
-			case i == 2 && err != nil:
-				t.Fatal(err)
-			case i > 0:
-				w.wantUnzipped("obj", c, true)
-			}
-		}
-	})
-}
-
-// TestImportReaderAt checks that an upload with an identity can be continued from a
-// file on another machine.
-func TestImportReaderAt(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	content := data(20 * mib)
-	inBubble(t, nil, func(w *world) {
-		first := w.interruptReaderAt(content, "report@7", 10*mib)
-		doc, err := w.store.Load(w.t.Context(), first.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := w.file(content)
-		id, err := w.uploader().Import(w.t.Context(), doc, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := w.uploader().Resume(w.t.Context(), id); err != nil || r.ResumedFrom != 10*mib {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		w.wantObject("obj", content)
 	})
 }
 

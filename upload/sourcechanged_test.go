@@ -1,11 +1,7 @@
 package upload_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"os"
-	"strings"
 	"testing"
 
 	"gcsup/fakegcs/faults"
@@ -36,29 +32,4 @@ func TestEditedBeforeAFailure(t *testing.T) {
 		}
 		w.wantNoObject("obj")
 	})
-}
-
-// TestAppendedWhileOpened checks that a file that grows while it is opened is
-// uploaded completely or not at all. An earlier version uploaded its first part.
-func TestAppendedWhileOpened(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	for _, size := range []int64{100, 9 * mib} {
-		inBubble(t, nil, func(w *world) {
-			content := []byte(strings.Repeat("x", int(size)))
-			path := w.file(content)
-			_, err := w.uploader(func(o *upload.Options) {
-				// Another process writes after the file was opened, and before its first byte is read.
-				o.Store = hook(w.store, func(context.Context) error { return appendTo(path, "second line\n") }, "Lock")
-			}).File(w.t.Context(), path, spec)
-			if err == nil {
-				now, _ := os.ReadFile(path)
-				if got, _ := w.srv.ReadObject("bkt", "obj"); !bytes.Equal(got, now) {
-					t.Errorf("%d bytes: done, and the object has %d bytes, the file %d", size, len(got), len(now))
-				}
-			} else if !errors.Is(err, session.ErrSourceChanged) {
-				t.Errorf("%d bytes: %v", size, err)
-			}
-		})
-	}
 }

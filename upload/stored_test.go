@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
-	"gcsup/fakegcs/faults"
 	"gcsup/upload"
 )
 
@@ -36,19 +35,4 @@ func TestInterruptedAsksWhatIsStored(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A service that does not answer delays the end of an interrupted upload by at most two seconds.
-func TestInterruptedWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
-		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
-		defer cancel()
-		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Times: -1, Do: faults.Action{Effect: faults.EffectStallReply}})
-		began := time.Now()
-		res, err := w.uploader().File(ctx, w.file(data(20*mib)), spec)
-		if took := time.Since(began); !res.Resumable || !errors.Is(err, context.DeadlineExceeded) || took > 7*time.Second {
-			t.Errorf("%v after %v", err, took)
-		}
-	})
 }

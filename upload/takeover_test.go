@@ -1,14 +1,16 @@
 package upload_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"gcsup/fakegcs"
+	"gcsup/chunk"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -53,7 +55,7 @@ func TestTakeOver(t *testing.T) {
 	skipShort(t)
 	content := data(large)
 	for _, steps := range []int{2, 4} { // changes of the store
-		for _, by := range []string{"Resume the old ID", "Resume", "File", "TakeOver again", "TakeOver back", "Cancel", "Query", "File at the old path"} {
+		for _, by := range []string{"Resume the old ID", "Resume", "File", "TakeOver again", "Cancel", "Query"} {
 			t.Run(fmt.Sprintf("%s after %d steps", by, steps), func(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
 					ctx := w.t.Context()
@@ -75,7 +77,7 @@ func TestTakeOver(t *testing.T) {
 					if paths := w.saved(); len(paths) != 1 || paths[newID] != moved {
 						t.Fatalf("saved are %v, want %s of %s", paths, newID, moved)
 					}
-					w.afterTakeOver(by, steps == 4, old, newID, path, moved, content)
+					w.afterTakeOver(by, steps == 4, old, newID, moved, content)
 				})
 			})
 		}
@@ -83,7 +85,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 // afterTakeOver uses the upload of a TakeOver that is complete, or was killed.
-func (w *world) afterTakeOver(by string, complete bool, old, newID, path, moved string, content []byte) {
+func (w *world) afterTakeOver(by string, complete bool, old, newID, moved string, content []byte) {
 	t, ctx, up := w.t, w.t.Context(), w.uploader()
 	t.Helper()
 	resumed := func(res *upload.Result, err error) {
@@ -110,15 +112,8 @@ func (w *world) afterTakeOver(by string, complete bool, old, newID, path, moved 
 		resumed(up.Resume(ctx, newID))
 	case "File":
 		resumed(up.File(ctx, moved, spec))
-	case "TakeOver again", "TakeOver back":
-		to := moved
-		if by == "TakeOver back" {
-			if err := os.Rename(moved, path); err != nil {
-				t.Fatal(err)
-			}
-			to, newID = path, old
-		}
-		id, err := up.TakeOver(ctx, known, to)
+	case "TakeOver again":
+		id, err := up.TakeOver(ctx, known, moved)
 		if err != nil || id != newID {
 			t.Errorf("TakeOver = %s, %v, want %s", id, err, newID)
 		}
@@ -134,98 +129,53 @@ func (w *world) afterTakeOver(by string, complete bool, old, newID, path, moved 
 			t.Errorf("Query = %+v, %v", got, err)
 		}
 		w.wantSaved(1)
-	case "File at the old path":
-		// The session belongs to the other path: this is a new upload.
-		if err := os.WriteFile(path, data(9*mib), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if res, err := up.File(ctx, path, spec); err != nil || res.Resumed {
-			t.Errorf("File = %+v, %v, want another upload", res, err)
-		}
-		w.wantObject("obj", data(9*mib))
-		if paths := w.saved(); len(paths) != 1 || paths[newID] != moved {
-			t.Errorf("saved are %v, want %s of %s", paths, newID, moved)
-		}
 	}
 }
 
-// TestTakeOverInPlace checks that an upload continues with a copy at the same path,
-// if its bytes are those that were sent.
-func TestTakeOverInPlace(t *testing.T) {
-	skipShort(t)
-	t.Parallel()
-	content := data(9 * mib)
-	for _, tt := range []struct {
-		name string
-		copy []byte
-		err  error
-	}{
-		{"the same bytes", content, nil},
-		{"a byte of what was sent", flipped(content, 100), session.ErrSourceChanged},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			// The service reports no checksum of what it holds, which would be compared, too.
-			inBubble(t, &fakegcs.Options{NoMD5: true}, func(w *world) {
-				ctx, up := w.t.Context(), w.uploader()
-				path := w.file(content)
-				id := w.interrupt(path, 6*mib).ID
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
-				w.file(tt.copy)
-				if _, err := up.Resume(ctx, id); !errors.Is(err, session.ErrSourceChanged) {
-					t.Fatalf("Resume of a replaced file: %v, want ErrSourceChanged", err)
-				}
-				if again, err := up.TakeOver(ctx, id, path); err != nil || again != id {
-					t.Fatalf("TakeOver = %s, %v, want %s", again, err, id)
-				}
-				res, err := up.Resume(ctx, id)
-				if !errors.Is(err, tt.err) {
-					t.Fatalf("Resume = %+v, %v, want %v", res, err, tt.err)
-				}
-				if err != nil {
-					w.wantNoObject("obj")
-					w.wantSaved(1)
-					return
-				}
-				if res.ResumedFrom != 6*mib {
-					t.Errorf("Result = %+v", res)
-				}
-				w.wantObject("obj", content)
-			})
-		})
-	}
-}
-
-// TestTakeOverRefused checks which arguments TakeOver refuses, and that it then
-// changes nothing.
-func TestTakeOverRefused(t *testing.T) {
+// TestOtherSourceRefused checks which arguments TakeOver and Import refuse, and that they then change nothing.
+func TestOtherSourceRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
-		ctx := w.t.Context()
-		content := data(9 * mib)
-		path := w.file(content)
-		id := w.interrupt(path, 5*mib).ID
-		moved := w.moveFile(path)
+		ctx, content := w.t.Context(), data(9*mib)
+		id := w.interrupt(w.file(content), 5*mib).ID
+		before := w.export(id)
+		elsewhere, path := w.elsewhere(content)
+		defer elsewhere.Close()
 		short := filepath.Join(w.dir, "short")
 		if err := os.WriteFile(short, content[1:], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		before := string(w.export(id))
-		refused := func(name, id, path string, want error, with ...func(*upload.Options)) {
-			t.Helper()
-			if _, err := w.uploader(with...).TakeOver(ctx, id, path); !errors.Is(err, want) {
-				t.Errorf("%s: error = %v, want %v", name, err, want)
+		there := func(o *upload.Options) { o.Store = elsewhere }
+		for _, tt := range []struct {
+			name, path string
+			with       func(*upload.Options)
+			want       error
+		}{
+			{"another size", short, quiet, session.ErrSourceChanged},
+			{"no file", filepath.Join(w.dir, "none"), quiet, fs.ErrNotExist},
+			{"a directory", w.dir, quiet, chunk.ErrNotRegular},
+			{"another endpoint", path, func(o *upload.Options) { o.Endpoint = "http://other.test" }, session.ErrURIMismatch},
+			{"no store", path, withoutStore, state.ErrNotFound},
+		} {
+			_, err := w.uploader(tt.with).TakeOver(ctx, id, tt.path)
+			_, ierr := w.uploader(there, tt.with).Import(ctx, decode(t, before), tt.path)
+			if !errors.Is(err, tt.want) || !errors.Is(ierr, tt.want) || strings.Contains(fmt.Sprint(err, ierr), "upload_id") {
+				t.Errorf("%s: %v, import: %v, want %v", tt.name, err, ierr, tt.want)
 			}
 		}
-		refused("no such upload", "0123", moved, state.ErrNotFound)
-		refused("no store", id, moved, state.ErrNotFound, func(o *upload.Options) { o.Store = nil })
-		refused("no file", id, filepath.Join(w.dir, "none"), fs.ErrNotExist)
-		refused("another size", id, short, session.ErrSourceChanged)
-		refused("another endpoint", id, moved, session.ErrURIMismatch, func(o *upload.Options) { o.Endpoint = "http://other.test" })
-		w.wantSaved(1)
-		if string(w.export(id)) != before {
+		if _, err := w.uploader().TakeOver(ctx, "0123", path); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("no such upload: %v", err)
+		}
+		if w.wantSaved(1); !bytes.Equal(w.export(id), before) {
 			t.Error("the saved upload was changed")
+		}
+		for i, want := range []error{nil, fs.ErrExist} {
+			if ids, err := elsewhere.List(ctx); err != nil || len(ids) != i {
+				t.Errorf("%q are saved, %v, want %d", ids, err, i)
+			}
+			if _, err := w.uploader(there).Import(ctx, decode(t, before), path); !errors.Is(err, want) {
+				t.Errorf("import %d: %v, want %v", i, err, want)
+			}
 		}
 	})
 }

@@ -76,25 +76,20 @@ func TestEveryUploadHasOneTerminalEvent(t *testing.T) {
 			})
 		})
 	}
-	t.Run("resume", func(t *testing.T) {
+	for _, cancel := range []bool{false, true} {
 		inBubble(t, nil, func(w *world) {
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-			res, _ := w.uploader(largeChunks, quiet).File(w.t.Context(), w.file(data(large)), spec)
-			w.srv.ClearFaults()
-			res, err := w.uploader(largeChunks).Resume(context.WithValue(w.t.Context(), callKey{}, "resume"), res.ID)
-			w.wantTerminal("resume", kinds(upload.Resumed, upload.Done), res, err)
-		})
-	})
-	t.Run("cancel", func(t *testing.T) {
-		inBubble(t, nil, func(w *world) {
-			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-			res, _ := w.uploader(largeChunks, quiet).File(w.t.Context(), w.file(data(large)), spec)
-			err := w.uploader(largeChunks).Cancel(context.WithValue(w.t.Context(), callKey{}, "cancel"), res.ID)
-			if e := w.wantTerminal("cancel", kinds(upload.Done), nil, err); e.ID != res.ID || e.Result.Object != nil {
+			up, id, _ := w.unfinished()
+			synctest.Wait()
+			w.events = nil
+			ctx := context.WithValue(w.t.Context(), callKey{}, "saved")
+			if !cancel {
+				res, err := up.Resume(ctx, id)
+				w.wantTerminal("saved", kinds(upload.Resumed, upload.Done), res, err)
+			} else if e := w.wantTerminal("saved", kinds(upload.Done), nil, up.Cancel(ctx, id)); e.ID != id || e.Result.Object != nil {
 				t.Errorf("event = %+v", e)
 			}
 		})
-	})
+	}
 }
 
 func quiet(o *upload.Options) { o.Observer = nil }

@@ -103,16 +103,6 @@ func TestWriterNeverPublishes(t *testing.T) {
 			}
 			return errExport
 		},
-		"panic": func(w *upload.Writer, _ func()) (err error) {
-			defer func() { err = recover().(error) }()
-			defer w.Abort()
-			_ = writeAll(w, data(5*mib), 1<<20)
-			panic(errExport)
-		},
-		"nothing written": func(w *upload.Writer, _ func()) error {
-			w.Abort()
-			return errExport
-		},
 		"aborted, then closed": func(w *upload.Writer, _ func()) error {
 			_ = writeAll(w, data(5*mib), 1<<20)
 			w.Abort()

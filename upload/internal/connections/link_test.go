@@ -55,8 +55,8 @@ func TestLinkNeed(t *testing.T) {
 		time.Sleep(measuredFor + time.Second)
 		want(Unmeasured, "")
 		measure(100)
-		l.Replied(time.Millisecond)
-		want(One, "answers within 1ms")
+		l.Replied(time.Millisecond + time.Microsecond)
+		want(One, "answers within 1ms,")
 		measure(20)
 		want(Several, "")
 		limited = true
