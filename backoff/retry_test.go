@@ -464,15 +464,6 @@ func TestReplyError(t *testing.T) {
 	}
 }
 
-func TestMarkNil(t *testing.T) {
-	if err := backoff.Transient.Mark(nil); err != nil {
-		t.Errorf("Mark(nil) = %v", err)
-	}
-	if err := backoff.Progress(nil); err != nil {
-		t.Errorf("Progress(nil) = %v", err)
-	}
-}
-
 func FuzzReplyError(f *testing.F) {
 	f.Add(403, []byte(`{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`), "3")
 	f.Add(503, []byte("<html>"), "Sat, 21 Nov 2026 10:00:30 GMT")
