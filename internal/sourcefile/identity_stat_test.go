@@ -3,7 +3,6 @@ package sourcefile_test
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,18 +15,8 @@ func TestStatIdentity(t *testing.T) {
 	if _, err := sourcefile.StatIdentity(path); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, chunk.ErrRead) {
 		t.Errorf("missing file: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	src, err := sourcefile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	want, err := src.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path = file(t, content(10))
+	want := identity(t, open(t, path))
 	if got, err := sourcefile.StatIdentity(path); err != nil || got != want {
 		t.Errorf("StatIdentity = %+v, %v, want %+v", got, err, want)
 	}
