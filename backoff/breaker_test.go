@@ -479,8 +479,7 @@ func TestOpenBreakerBlocksOnlyRetries(t *testing.T) {
 }
 
 // TestBreakerIgnoresFailuresOfOneOperation checks that other operations are not
-// held by an operation that always fails, or by failures that concern one
-// operation.
+// held by an operation that always fails.
 func TestBreakerIgnoresFailuresOfOneOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		breaker := new(backoff.Breaker)
@@ -488,21 +487,6 @@ func TestBreakerIgnoresFailuresOfOneOperation(t *testing.T) {
 		wg.Go(func() {
 			(&crowd{breaker: breaker, up: never, start: time.Now()}).operation(t.Context())
 		})
-		for range 32 { // 429 for one object name
-			wg.Go(func() {
-				w := backoff.Waiter{Breaker: breaker, Policy: noJitter}
-				defer w.Close()
-				start := time.Now()
-				for i := range 5 {
-					if err := w.Wait(t.Context(), backoff.Failure{Alone: true}); err != nil {
-						t.Error(err)
-					}
-					if took := time.Since(start); took != time.Second<<(i+1)-time.Second {
-						t.Errorf("retry %d after %v", i, took)
-					}
-				}
-			})
-		}
 		for range 10 {
 			time.Sleep(3 * time.Second)
 			w := backoff.Waiter{Breaker: breaker, Policy: noJitter}
