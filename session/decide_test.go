@@ -20,6 +20,7 @@ import (
 
 const q = chunk.Granularity
 
+// sentinelNames has the errors that a driver checks.
 var sentinelNames = map[error]string{
 	session.ErrInvalid: "ErrInvalid", session.ErrCredentials: "ErrCredentials", session.ErrPermission: "ErrPermission",
 	session.ErrNotFound: "ErrNotFound", session.ErrQuota: "ErrQuota", session.ErrPrecondition: "ErrPrecondition",
@@ -670,6 +671,15 @@ func TestDecideInsert(t *testing.T) {
 	}
 	if _, a := session.Decide(s, stat(status(404))); describe(a) != "ErrPrecondition" || a.Err.Op != session.OpInsert {
 		t.Errorf("no object: %s, %v, want the ErrPrecondition of the insert", describe(a), a.Err)
+	}
+}
+
+// TestDoubtOnReusedConnection checks that the error describes the insert even
+// if it failed on a reused connection.
+func TestDoubtOnReusedConnection(t *testing.T) {
+	s, _ := session.Decide(session.State{Size: 1, Unconditional: true, Replayable: true}, insert(reused(io.EOF)))
+	if _, a := session.Decide(s, stat(made(1))); describe(a) != "ErrOutcomeUnknown" || a.Err.Op != session.OpInsert || !errors.Is(a.Err, io.EOF) {
+		t.Errorf("%s, %v, want the error of the insert", describe(a), a.Err)
 	}
 }
 
