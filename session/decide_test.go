@@ -511,6 +511,10 @@ func TestStories(t *testing.T) {
 			{query(held(total)), "finish"},
 			{finalize(total, made(total)), "done"},
 		}, session.State{Size: total, Committed: total, Sent: total, Failures: 3, MayExist: true}},
+		{"all committed, and then no Range", at(total, total), []turn{
+			{finalize(total, held(rangeless)), "wait query"},
+			{query(held(total)), "finish"},
+		}, session.State{Size: total, Committed: total, Sent: total, Failures: 1, MayExist: true}},
 		{"the precondition fails because of this upload", at(2*q, 2*q), []turn{
 			{finalize(total, broken(io.EOF)), "wait query"},
 			{query(status(412)), "check"},
