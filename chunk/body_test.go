@@ -18,8 +18,6 @@ import (
 
 const mib = 1 << 20
 
-var _ io.ReadCloser = (*chunk.Body)(nil)
-
 func TestBody(t *testing.T) {
 	data := content(5*mib + 7)
 	src := open(t, file(t, data))
