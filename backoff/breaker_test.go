@@ -158,32 +158,15 @@ func TestBreakerInAnOutage(t *testing.T) {
 // TestBreakerLeavesALoneOperationAlone checks that an operation that does not share the
 // breaker waits for its own backoff only, even if the breaker was open.
 func TestBreakerLeavesALoneOperationAlone(t *testing.T) {
-	breakers := map[string]func(t *testing.T) *backoff.Breaker{
-		"nil":  func(*testing.T) *backoff.Breaker { return nil },
-		"none": func(*testing.T) *backoff.Breaker { return backoff.NoBreaker },
-		"new":  func(*testing.T) *backoff.Breaker { return new(backoff.Breaker) },
-		"one failure": func(*testing.T) *backoff.Breaker {
-			return &backoff.Breaker{Threshold: 1}
-		},
-		"after an outage": func(t *testing.T) *backoff.Breaker {
-			c := crowd{breaker: new(backoff.Breaker), up: never}
-			c.run(t, 32)
-			return c.breaker
-		},
-		"after another": func(t *testing.T) *backoff.Breaker {
-			c := crowd{breaker: new(backoff.Breaker), up: never}
-			c.run(t, 1)
-			return c.breaker
-		},
-	}
-	for name, breaker := range breakers {
-		for range 5 {
+	for _, before := range []int{0, 1, 32} { // operations that failed before
+		for _, breaker := range []*backoff.Breaker{nil, backoff.NoBreaker, {}, {Threshold: 1}} {
 			synctest.Test(t, func(t *testing.T) {
-				c := crowd{breaker: breaker(t), policy: noJitter, up: never}
+				(&crowd{breaker: breaker, up: never}).run(t, before)
+				c := crowd{breaker: breaker, policy: noJitter, up: never}
 				c.run(t, 1)
 				want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second}
 				if !slices.Equal(c.requests, want) {
-					t.Errorf("%s: requests at %v, want %v", name, c.requests, want)
+					t.Errorf("after %d operations: requests at %v, want %v", before, c.requests, want)
 				}
 			})
 		}

@@ -62,13 +62,13 @@ var (
 
 // Errors of the system. Windows does not return the E constants of package
 // syscall.
-var connReset, connRefused, noFilesLeft = systemErrors()
+var connReset, connRefused = systemErrors()
 
-func systemErrors() (reset, refused, noFiles syscall.Errno) {
+func systemErrors() (reset, refused syscall.Errno) {
 	if runtime.GOOS == "windows" {
-		return 10054, 10061, 10024 // WSAECONNRESET, WSAECONNREFUSED, WSAEMFILE
+		return 10054, 10061 // WSAECONNRESET, WSAECONNREFUSED
 	}
-	return syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EMFILE
+	return syscall.ECONNRESET, syscall.ECONNREFUSED
 }
 
 // refusals lists the replies that every exchange can get. Of replies with the
