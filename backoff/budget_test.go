@@ -41,72 +41,6 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-func TestRetriesMonotone(t *testing.T) {
-	before := 0
-	for atStake := int64(1); atStake > 0 && atStake < math.MaxInt64/2; atStake += atStake/10 + 1 {
-		retries := backoff.Retries(atStake)
-		if retries < before {
-			t.Fatalf("Retries(%d) = %d, want at least %d as for fewer bytes", atStake, retries, before)
-		}
-		before = retries
-	}
-}
-
-// fail returns how many retries b allows in a row if all of them fail, and
-// their total wait. It stops after most retries.
-func fail(b *backoff.Budget, p backoff.Policy, most int) (retries int, waited time.Duration) {
-	for retries < most {
-		b.Failed()
-		wait, ok := b.Next(p, 0.5, 0, waited)
-		if !ok {
-			break
-		}
-		retries++
-		waited += wait
-	}
-	return retries, waited
-}
-
-func TestBudgetTries(t *testing.T) {
-	tests := []struct {
-		name   string
-		budget backoff.Budget
-		want   int
-	}{
-		{"zero", backoff.Budget{}, 5},
-		{"at stake", backoff.Budget{AtStake: 1 << 30}, 25},
-		{"retries override bytes at stake", backoff.Budget{Retries: 7, AtStake: 1 << 30}, 7},
-		{"one", backoff.Budget{Retries: 1}, 1},
-		{"none", backoff.Budget{Retries: -1}, 0},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got, _ := fail(&test.budget, backoff.Policy{}, 1000); got != test.want {
-				t.Errorf("retries = %d, want %d", got, test.want)
-			}
-			if got := test.budget.Failures(); got != test.want+1 {
-				t.Errorf("Failures() = %d, want %d", got, test.want+1)
-			}
-		})
-	}
-}
-
-func TestBudgetProgress(t *testing.T) {
-	var b backoff.Budget
-	fail(&b, backoff.Policy{}, 5)
-	b.Progress()
-	if got := b.Failures(); got != 0 {
-		t.Errorf("Failures() after Progress = %d, want 0", got)
-	}
-	b.Failed()
-	if wait, ok := b.Next(backoff.Policy{}, 0, 0, 0); wait != time.Second || !ok {
-		t.Errorf("Next after Progress = %v, %v, want 1s, true", wait, ok)
-	}
-	if got, _ := fail(&b, backoff.Policy{}, 1000); got != 4 {
-		t.Errorf("retries left after Progress and one more failure = %d, want 4", got)
-	}
-}
-
 func TestBudgetNext(t *testing.T) {
 	const s = time.Second
 	tests := []struct {
@@ -123,6 +57,12 @@ func TestBudgetNext(t *testing.T) {
 		{"fifth", backoff.Budget{}, 5, 0, 0, 16 * s, true},
 		{"sixth", backoff.Budget{}, 6, 0, 0, 32 * s, false},
 		{"elapsed does not matter without For", backoff.Budget{}, 1, 0, time.Hour, 1 * s, true},
+		{"bytes at stake, last", backoff.Budget{AtStake: 1 << 30}, 25, 0, 0, 32 * s, true},
+		{"bytes at stake, spent", backoff.Budget{AtStake: 1 << 30}, 26, 0, 0, 32 * s, false},
+		{"retries override bytes at stake", backoff.Budget{Retries: 7, AtStake: 1 << 30}, 8, 0, 0, 32 * s, false},
+		{"one retry, last", backoff.Budget{Retries: 1}, 1, 0, 0, 1 * s, true},
+		{"one retry, spent", backoff.Budget{Retries: 1}, 2, 0, 0, 2 * s, false},
+		{"no retry", backoff.Budget{Retries: -1}, 1, 0, 0, 1 * s, false},
 		{"retry-after", backoff.Budget{}, 1, 7 * s, 0, 7 * s, true},
 		{"for, fits exactly", backoff.Budget{For: 10 * s}, 1, 0, 9 * s, 1 * s, true},
 		{"for, wait exceeds it", backoff.Budget{For: 10 * s}, 1, 0, 9*s + 1, 1 * s, false},

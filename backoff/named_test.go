@@ -60,11 +60,6 @@ func TestSourceTexts(t *testing.T) {
 			}
 		})
 	}
-	t.Run("stop at n = 5", func(t *testing.T) {
-		if got, _ := fail(new(backoff.Budget), named(t, "bidmanager"), 100); got != 5 {
-			t.Errorf("bidmanager with the zero Budget: %d retries, want 5", got)
-		}
-	})
 }
 
 func named(t *testing.T, name string) backoff.Policy {

@@ -195,15 +195,37 @@ func TestNetworkReal(t *testing.T) {
 		_, err = io.ReadAll(resp.Body)
 		return err
 	}
-	request := func(conn net.Conn) {
-		if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-			io.Copy(io.Discard, req.Body)
-		}
-	}
 	h2 := func() *http.Transport {
 		transport := &http.Transport{Protocols: new(http.Protocols)}
 		transport.Protocols.SetUnencryptedHTTP2(true)
 		return transport
+	}
+	getURL := func(url string) func(*testing.T) error {
+		return func(*testing.T) error {
+			_, err := http.Get(url)
+			return err
+		}
+	}
+	// answered sends a reply to each request and closes the connection.
+	answered := func(reply string) func(*testing.T) error {
+		return func(t *testing.T) error {
+			return get(t, &http.Transport{}, func(conn net.Conn) {
+				readRequest(conn)
+				io.WriteString(conn, reply)
+			})
+		}
+	}
+	// framed sends a frame after the headers of a request.
+	framed := func(frame []byte) func(*testing.T) error {
+		return func(t *testing.T) error {
+			return get(t, h2(), func(conn net.Conn) {
+				readHeaders(conn)
+				conn.Write(frame)
+				if frame[12] == frameReset {
+					io.Copy(io.Discard, conn)
+				}
+			})
+		}
 	}
 
 	tests := []struct {
@@ -213,69 +235,25 @@ func TestNetworkReal(t *testing.T) {
 	}{
 		{"reset", func(t *testing.T) error {
 			return get(t, &http.Transport{}, func(conn net.Conn) {
-				request(conn)
+				readRequest(conn)
 				conn.(*net.TCPConn).SetLinger(0)
 			})
 		}, backoff.Transient},
-		{"closed without a reply", func(t *testing.T) error {
-			return get(t, &http.Transport{}, request)
-		}, backoff.Transient},
-		{"closed in the status line", func(t *testing.T) error {
-			return get(t, &http.Transport{}, func(conn net.Conn) {
-				request(conn)
-				io.WriteString(conn, "HTTP/1.1 2")
-			})
-		}, backoff.Transient},
-		{"closed in the header", func(t *testing.T) error {
-			return get(t, &http.Transport{}, func(conn net.Conn) {
-				request(conn)
-				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Le")
-			})
-		}, backoff.Transient},
-		{"closed in the body", func(t *testing.T) error {
-			return get(t, &http.Transport{}, func(conn net.Conn) {
-				request(conn)
-				io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab")
-			})
-		}, backoff.Transient},
+		{"closed without a reply", answered(""), backoff.Transient},
+		{"closed in the status line", answered("HTTP/1.1 2"), backoff.Transient},
+		{"closed in the header", answered("HTTP/1.1 200 OK\r\nContent-Le"), backoff.Transient},
+		{"closed in the body", answered("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"), backoff.Transient},
+		{"not HTTP", answered("220 mail.example.com\r\n\r\n"), backoff.Transient},
 		{"no reply in time", func(t *testing.T) error {
 			return get(t, &http.Transport{ResponseHeaderTimeout: time.Millisecond}, func(conn net.Conn) {
-				request(conn)
+				readRequest(conn)
 				io.Copy(io.Discard, conn) // until the client hangs up
 			})
 		}, backoff.Transient},
-		{"not HTTP", func(t *testing.T) error {
-			return get(t, &http.Transport{}, func(conn net.Conn) {
-				request(conn)
-				io.WriteString(conn, "220 mail.example.com\r\n\r\n")
-			})
-		}, backoff.Transient},
-		{"HTTP/2 goodbye", func(t *testing.T) error {
-			return get(t, h2(), func(conn net.Conn) {
-				readHeaders(conn)
-				conn.Write(frame(frameGoAway, 0, []byte{0, 0, 0, 1, 0, 0, 0, 0}))
-			})
-		}, backoff.Transient},
-		{"HTTP/2 GOAWAY with an error", func(t *testing.T) error {
-			return get(t, h2(), func(conn net.Conn) {
-				readHeaders(conn)
-				conn.Write(frame(frameGoAway, 0, []byte{0, 0, 0, 0, 0, 0, 0, 2}))
-			})
-		}, backoff.Transient},
-		{"HTTP/2 stream reset for an internal error", func(t *testing.T) error {
-			return get(t, h2(), func(conn net.Conn) {
-				readHeaders(conn)
-				conn.Write(frame(frameReset, 1, []byte{0, 0, 0, 2}))
-				io.Copy(io.Discard, conn)
-			})
-		}, backoff.Transient},
-		{"HTTP/2 stream reset for a flow control error", func(t *testing.T) error {
-			return get(t, h2(), func(conn net.Conn) {
-				readHeaders(conn)
-				conn.Write(frame(frameReset, 1, []byte{0, 0, 0, 3}))
-				io.Copy(io.Discard, conn)
-			})
-		}, backoff.Permanent},
+		{"HTTP/2 goodbye", framed(frame(frameGoAway, 0, []byte{0, 0, 0, 1, 0, 0, 0, 0})), backoff.Transient},
+		{"HTTP/2 GOAWAY with an error", framed(frame(frameGoAway, 0, []byte{0, 0, 0, 0, 0, 0, 0, 2})), backoff.Transient},
+		{"HTTP/2 stream reset for an internal error", framed(frame(frameReset, 1, []byte{0, 0, 0, 2})), backoff.Transient},
+		{"HTTP/2 stream reset for a flow control error", framed(frame(frameReset, 1, []byte{0, 0, 0, 3})), backoff.Permanent},
 		{"HTTP/2 connection lost", func(t *testing.T) error {
 			transport := h2()
 			transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Millisecond, PingTimeout: time.Millisecond}
@@ -305,18 +283,9 @@ func TestNetworkReal(t *testing.T) {
 			_, err := (&http.Client{Transport: &http.Transport{}}).Get(server.URL)
 			return err
 		}, backoff.Permanent},
-		{"scheme", func(t *testing.T) error {
-			_, err := http.Get("gs://bucket/object")
-			return err
-		}, backoff.Permanent},
-		{"no host", func(t *testing.T) error {
-			_, err := http.Get("http://")
-			return err
-		}, backoff.Permanent},
-		{"malformed URL", func(t *testing.T) error {
-			_, err := http.Get("http://[::1")
-			return err
-		}, backoff.Permanent},
+		{"scheme", getURL("gs://bucket/object"), backoff.Permanent},
+		{"no host", getURL("http://"), backoff.Permanent},
+		{"malformed URL", getURL("http://[::1"), backoff.Permanent},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -329,6 +298,13 @@ func TestNetworkReal(t *testing.T) {
 				t.Errorf("Network = %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// readRequest reads an HTTP/1 request.
+func readRequest(conn net.Conn) {
+	if req, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+		io.Copy(io.Discard, req.Body)
 	}
 }
 

@@ -1,6 +1,7 @@
 package backoff_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,154 +15,56 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/fakegcs"
-	"gcsup/fakegcs/memnet"
 )
 
-// counts are replies by second since the start.
-type counts [90]struct{ accepted, refused int }
-
-func (c *counts) sum(from, to int) (accepted, refused int) {
-	for _, n := range c[from:to] {
-		accepted += n.accepted
-		refused += n.refused
-	}
-	return accepted, refused
-}
-
-// flood inserts objects for the seconds of counts, as many at a time as a Limiter permits, into a
-// bucket that accepts perSecond of them.
-func flood(t *testing.T, perSecond int, transport *backoff.Transport, query string) *counts {
-	var got counts
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		var mu sync.Mutex
-		gcs, err := fakegcs.New(&fakegcs.Options{
-			CreateBuckets: true, Discard: true, NoMD5: true, KeepRequests: -1, Latency: 150 * time.Millisecond, BucketRate: perSecond,
-			OnRequest: func(r fakegcs.Request) {
-				mu.Lock()
-				defer mu.Unlock()
-				switch n := &got[min(int(time.Since(start)/time.Second), len(got)-1)]; r.Status {
-				case 200:
-					n.accepted++
-				case 429:
-					n.refused++
-				case 0: // the client has ended
-				default:
-					t.Errorf("status %d", r.Status)
-				}
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		listener, dial := memnet.Listen()
-		server := &http.Server{Handler: gcs}
-		go server.Serve(listener)
-		base := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 1000}
-		transport.Base = base
-
-		limiter, changed := new(backoff.Limiter), make(chan struct{}, 1)
-		transport.Observe = func(_ *http.Request, a backoff.Attempt) {
-			if a.Err != nil && !a.Blocked {
-				limiter.Refused(time.Now())
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(got))*time.Second)
-		defer cancel()
-		var requests sync.WaitGroup
-		for i := 0; ctx.Err() == nil; i++ {
-			for ctx.Err() == nil && !limiter.Start(time.Now()) {
-				select {
-				case <-changed:
-				case <-ctx.Done():
-				}
-			}
-			requests.Go(func() {
-				url := fmt.Sprintf("http://fake.invalid/upload/storage/v1/b/bkt/o?uploadType=media&name=%d%s", i, query)
-				req, _ := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader("x"))
-				if resp, err := transport.RoundTrip(req); err == nil {
-					io.Copy(io.Discard, resp.Body)
-					resp.Body.Close()
-				}
-				limiter.Ended(time.Now(), 1)
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			})
-		}
-		requests.Wait()
-		base.CloseIdleConnections()
-		gcs.Close()
-		server.Close()
-		time.Sleep(time.Minute) // timers of net/http
-	})
-	return &got
-}
-
-// TestTransportRate checks that the requests of a Transport with a Rate are hardly refused by a
-// busy bucket after a minute, and use its rate, together with a Limiter.
-func TestTransportRate(t *testing.T) {
-	const perSecond = 60
-	for name, query := range map[string]string{"retried": "&ifGenerationMatch=0", "made once": ""} {
-		t.Run(name, func(t *testing.T) {
-			rate := new(backoff.Rate)
-			got := flood(t, perSecond, &backoff.Transport{Rate: func(*http.Request) *backoff.Rate { return rate }}, query)
-			if _, refused := got.sum(0, 60); refused == 0 {
-				t.Error("no request is refused at first")
-			}
-			accepted, refused := got.sum(60, len(got))
-			if share := float64(refused) / float64(refused+accepted); share > 0.01 {
-				t.Errorf("%.2f %% of the requests are refused after a minute, want at most 1 %%", 100*share)
-			}
-			if want := perSecond * (len(got) - 60); accepted < 9*want/10 {
-				t.Errorf("%d requests after a minute, want 0.9 of %d", accepted, want)
-			}
-		})
-	}
-}
-
-// TestTransportRateOthers checks what does not pace requests: refusals of other requests, of one
-// object, and other failures.
-func TestTransportRateOthers(t *testing.T) {
+// TestTransportRateReplies checks which replies begin to throttle requests, and which raise or lower
+// the rate: refusals of other requests and other failures do neither.
+func TestTransportRateReplies(t *testing.T) {
 	const object = `{"error":{"message":"The object b/o exceeded the rate limit for object mutation operations","errors":[{"reason":"rateLimitExceeded"}]}}`
 	const daily = `{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`
 	const user = `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`
+	const lower, same, higher = -1, 0, 1
 	for _, test := range []struct {
 		name  string
 		reply http.HandlerFunc
 		other bool // Rate returns nil for the request
-		paced bool
+		rate  int
 	}{
-		{"429", answer(429, ""), false, true},
-		{"403 for a rate", answer(403, user), false, true},
-		{"another request", answer(429, ""), true, false},
-		{"one object", answer(429, object), false, false},
-		{"a quota of a day", answer(429, daily), false, false},
-		{"forbidden", answer(403, "no"), false, false},
-		{"503", answer(503, ""), false, false},
-		{"connection broken", hangUp, false, false},
+		{"429", answer(429, ""), false, lower},
+		{"403 for a rate", answer(403, user), false, lower},
+		{"another request", answer(429, ""), true, same},
+		{"one object", answer(429, object), false, higher},
+		{"a quota of a day", answer(429, daily), false, higher},
+		{"forbidden", answer(403, "no"), false, higher},
+		{"success", answer(200, ""), false, higher},
+		{"408", answer(408, ""), false, same},
+		{"500", answer(500, ""), false, same},
+		{"connection broken", hangUp, false, same},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		for _, before := range []float64{0, 50} {
 			rate := new(backoff.Rate)
-			transport := &backoff.Transport{Policy: plain, Rate: func(*http.Request) *backoff.Rate {
+			rate.Set(before)
+			transport := &backoff.Transport{Budget: backoff.Budget{Retries: -1}, Rate: func(*http.Request) *backoff.Rate {
 				if test.other {
 					return nil
 				}
 				return rate
 			}}
 			serve(t, &service{script: []http.HandlerFunc{test.reply}}, transport, func(client *http.Client) {
-				resp, err := client.Get("http://api.example.com/")
-				if err != nil {
-					t.Fatal(err)
-				}
-				resp.Body.Close()
-				if got := rate.PerSecond() > 0; got != test.paced {
-					t.Errorf("%v requests per second, want paced %v", rate.PerSecond(), test.paced)
+				rate.Reserve(time.Now())
+				time.Sleep(10 * time.Second)
+				if resp, err := client.Get("http://api.example.com/"); err == nil {
+					resp.Body.Close()
 				}
 			})
-		})
+			want := test.rate
+			if before == 0 {
+				want = max(-test.rate, 0) // a refusal begins to throttle
+			}
+			if got := rate.PerSecond(); cmp.Compare(got, before) != want {
+				t.Errorf("%s: %v requests per second, before %v", test.name, got, before)
+			}
+		}
 	}
 }
 

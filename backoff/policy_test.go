@@ -50,30 +50,6 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// TestDelayRange checks the ends of each jitter's range at n = 2, where the
-// base is 4 s.
-func TestDelayRange(t *testing.T) {
-	tests := []struct {
-		jitter      backoff.Jitter
-		least, most time.Duration
-	}{
-		{backoff.AdditiveJitter, 4 * time.Second, 5 * time.Second},
-		{backoff.NoJitter, 4 * time.Second, 4 * time.Second},
-		{backoff.FullJitter, 0, 4 * time.Second},
-		{backoff.EqualJitter, 2 * time.Second, 4 * time.Second},
-		{backoff.ScaledJitter, 2 * time.Second, 6 * time.Second},
-	}
-	for _, test := range tests {
-		p := backoff.Policy{Jitter: test.jitter}
-		if got := p.Delay(2, 0); got != test.least {
-			t.Errorf("%v: Delay(2, 0) = %v, want %v", test.jitter, got, test.least)
-		}
-		if got := p.Delay(2, almostOne); got > test.most || got < test.most-time.Microsecond {
-			t.Errorf("%v: Delay(2, %v) = %v, want just under %v", test.jitter, almostOne, got, test.most)
-		}
-	}
-}
-
 // checkDelay checks the guarantee of Delay for any policy, retry and random
 // number, valid or not.
 func checkDelay(t *testing.T, p backoff.Policy, n int, random float64) {

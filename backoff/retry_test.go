@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"gcsup/backoff"
-	"gcsup/internal/testsize"
 )
 
 // plain waits 1, 2, 4, ... 32 s.
@@ -404,37 +402,6 @@ func TestRetryHistoryBounded(t *testing.T) {
 	})
 }
 
-// TestRetryEnds checks with random operations that never succeed that every
-// operation without progress ends.
-func TestRetryEnds(t *testing.T) {
-	seed := testsize.Seed(t)
-	r := rand.New(rand.NewPCG(seed, 0))
-	errs := []error{io.EOF, status(401), status(429), status(503), &backoff.StatusError{Code: 503, RetryAfter: time.Hour}, context.DeadlineExceeded}
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			calls := 0
-			opts := &backoff.Options{
-				Breaker: &backoff.Breaker{Threshold: 1},
-				Budget:  backoff.Budget{Retries: r.IntN(10), For: time.Duration(r.IntN(3)) * time.Minute},
-				Refresh: func(context.Context) error { return nil },
-			}
-			start := time.Now()
-			_, err := backoff.Retry(t.Context(), backoff.Policy{Jitter: backoff.Jitter(r.IntN(6))}, func(context.Context) (int, error) {
-				if calls++; calls > 10000 {
-					return 0, nil
-				}
-				return 0, errs[r.IntN(len(errs))]
-			}, opts)
-			if err == nil || calls > 10000 {
-				t.Errorf("%+v: no end after %d calls", opts.Budget, calls)
-			}
-			if elapsed := time.Since(start); elapsed > time.Hour || opts.Budget.For > 0 && elapsed > opts.Budget.For {
-				t.Errorf("%+v: ended after %v", opts.Budget, elapsed)
-			}
-		})
-	}
-}
-
 func TestReplyError(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -461,15 +428,6 @@ func TestReplyError(t *testing.T) {
 				t.Errorf("error %+v, want %+v", got, test.want)
 			}
 		})
-	}
-}
-
-func TestMarkNil(t *testing.T) {
-	if err := backoff.Transient.Mark(nil); err != nil {
-		t.Errorf("Mark(nil) = %v", err)
-	}
-	if err := backoff.Progress(nil); err != nil {
-		t.Errorf("Progress(nil) = %v", err)
 	}
 }
 

@@ -15,71 +15,27 @@ import (
 // noJitter has waits of 1, 2, 4, … seconds.
 var noJitter = backoff.Policy{Jitter: backoff.NoJitter}
 
-// TestWaiterStopsWhenTheBudgetIsSpent checks each wait, and that Wait fails
-// when the budget is spent.
-func TestWaiterStopsWhenTheBudgetIsSpent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var pauses []backoff.Pause
-		w := backoff.Waiter{Policy: noJitter, Budget: backoff.Budget{Retries: 3}, Before: func(p backoff.Pause) error {
-			pauses = append(pauses, p)
-			return nil
-		}}
-		start := time.Now()
-		for i := range 3 {
-			if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
-				t.Fatalf("wait %d: %v", i, err)
-			}
-		}
-		if err := w.Wait(t.Context(), backoff.Failure{}); !errors.Is(err, backoff.ErrRetriesExhausted) {
-			t.Errorf("fourth wait: %v, want ErrRetriesExhausted", err)
-		}
-		if took := time.Since(start); took != 7*time.Second || w.Waited() != took {
-			t.Errorf("waited %v in %v, want 1 + 2 + 4 s", w.Waited(), took)
-		}
-		for i, p := range pauses {
-			if want := (backoff.Pause{Delay: time.Second << i, Failures: i + 1}); p != want {
-				t.Errorf("pause %d = %+v, want %+v", i, p, want)
-			}
-		}
-	})
-}
-
-// TestWaiterStartsOverAfterProgress checks that progress restores the budget,
+// TestWaiterStartsOverAfterProgress checks each wait, and that progress restores the budget,
 // and with it the time that Budget.For counts.
 func TestWaiterStartsOverAfterProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := backoff.Waiter{Policy: noJitter, Budget: backoff.Budget{For: 4 * time.Second}}
+		var last backoff.Pause
+		w := backoff.Waiter{Policy: noJitter, Budget: backoff.Budget{For: 4 * time.Second}, Before: func(p backoff.Pause) error {
+			last = p
+			return nil
+		}}
 		for range 5 {
 			for i := range 2 {
 				start := time.Now()
 				if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
 					t.Fatal(err)
 				}
-				if d := time.Since(start); d != time.Second<<i {
-					t.Errorf("wait %d took %v", i, d)
+				if want := (backoff.Pause{Delay: time.Second << i, Failures: i + 1}); last != want || time.Since(start) != want.Delay {
+					t.Errorf("wait %d took %v: %+v, want %+v", i, time.Since(start), last, want)
 				}
 			}
 			w.Progress()
 			time.Sleep(time.Hour) // the attempt runs well for an hour
-		}
-	})
-}
-
-// TestWaiterObeysRetryAfterOnce checks that Retry-After lengthens one wait.
-func TestWaiterObeysRetryAfterOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var delays []time.Duration
-		w := backoff.Waiter{Policy: noJitter, Before: func(p backoff.Pause) error {
-			delays = append(delays, p.Delay)
-			return nil
-		}}
-		for _, after := range []time.Duration{20 * time.Second, 0} {
-			if err := w.Wait(t.Context(), backoff.Failure{RetryAfter: after}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want := []time.Duration{20 * time.Second, 2 * time.Second}; !slices.Equal(delays, want) {
-			t.Errorf("delays = %v, want %v", delays, want)
 		}
 	})
 }
@@ -98,6 +54,9 @@ func TestWaiterBlocked(t *testing.T) {
 		{"one try", noJitter, backoff.Budget{Retries: 1}, []time.Duration{time.Second, 2 * time.Second}},
 		// 5 times 2 s, twice.
 		{"short waits", backoff.Policy{Initial: 2 * time.Second, Maximum: 2 * time.Second}, backoff.Budget{}, slices.Repeat([]time.Duration{2 * time.Second}, 11)},
+		// (1 + 9 times 2) s, twice.
+		{"bytes at stake", backoff.Policy{Maximum: 2 * time.Second, Jitter: backoff.NoJitter}, backoff.Budget{AtStake: 64 << 20},
+			append([]time.Duration{time.Second}, slices.Repeat([]time.Duration{2 * time.Second}, 19)...)},
 		{"for", noJitter, backoff.Budget{For: 40 * time.Second}, []time.Duration{time.Second, 32 * time.Second, 7 * time.Second}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,31 +96,10 @@ func TestWaiterBlocked(t *testing.T) {
 				if took := time.Since(start); took != want || w.Waited() != want || !slices.Equal(delays, tt.delays) {
 					t.Errorf("waited %v in %v: %v, want %v: %v", w.Waited(), took, delays, want, tt.delays)
 				}
-				if got := w.Budget.Failures(); got != 1 {
-					t.Errorf("Failures() = %d, want 1: no try was made", got)
-				}
 				if c := counters.Counts(); c.Blocked != 1 || c.BudgetSpent != 1 {
 					t.Errorf("Counts() = %+v", c)
 				}
 			})
 		})
 	}
-}
-
-// TestWaiterEndsEarly checks that a canceled context and an error of Before end
-// a wait.
-func TestWaiterEndsEarly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("enough")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
-		w := backoff.Waiter{}
-		if err := w.Wait(ctx, backoff.Failure{}); err != why || w.Waited() != 100*time.Millisecond {
-			t.Errorf("canceled: %v after %v", err, w.Waited())
-		}
-		w = backoff.Waiter{Before: func(backoff.Pause) error { return why }}
-		if err := w.Wait(t.Context(), backoff.Failure{}); err != why || w.Waited() != 0 {
-			t.Errorf("refused by Before: %v after %v", err, w.Waited())
-		}
-	})
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,8 +17,6 @@ import (
 )
 
 const mib = 1 << 20
-
-var _ io.ReadCloser = (*chunk.Body)(nil)
 
 func TestBody(t *testing.T) {
 	data := content(5*mib + 7)
@@ -66,16 +62,6 @@ func TestBodyIsAReader(t *testing.T) {
 			t.Errorf("Read(nil) = %d, %v, want 0, nil", n, err)
 		}
 		b.Close()
-	}
-}
-
-func TestBodyWithoutSum(t *testing.T) {
-	data := content(3*mib + 1)
-	b := chunk.FromReaderAt(bytes.NewReader(data), int64(len(data))).Body(chunk.Range{From: 5, To: 3 * mib}, nil)
-	defer b.Close()
-	got, err := io.ReadAll(b)
-	if err != nil || !bytes.Equal(got, data[5:3*mib]) {
-		t.Errorf("ReadAll = %d bytes, %v", len(got), err)
 	}
 }
 
@@ -328,64 +314,34 @@ func TestBodyConcurrentClose(t *testing.T) {
 	}
 }
 
-// TestBodyInARequest sends a body in an HTTP request to a server that stops
-// reading halfway.
-func TestBodyInARequest(t *testing.T) {
-	data := content(8 * mib)
-	src := open(t, file(t, data))
-	var stopAt atomic.Int64
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got, err := io.ReadAll(io.LimitReader(r.Body, stopAt.Load()))
-		if err != nil || !bytes.Equal(got, data[:len(got)]) {
-			t.Errorf("server got %d bytes, %v", len(got), err)
-		}
-		if stopAt.Load() < int64(len(data)) {
-			panic(http.ErrAbortHandler)
-		}
-	}))
-	defer srv.Close()
-	for _, stop := range []int64{0, mib + 1, 8 * mib} {
-		stopAt.Store(stop)
-		b := src.Body(chunk.Range{To: src.Size()}, chunk.NewPrefixCRC(chunk.Checkpoint{}))
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.ContentLength = src.Size()
-		res, err := srv.Client().Do(req)
-		if err == nil {
-			res.Body.Close()
-		}
-		b.Close()
-		if ok := err == nil; ok != (stop == src.Size()) {
-			t.Errorf("stop at %d: Do = %v", stop, err)
-		}
-		if b.Sent() < stop || b.Err() != nil {
-			t.Errorf("stop at %d: Sent, Err = %d, %v", stop, b.Sent(), b.Err())
-		}
-	}
-}
-
-func TestBodyReadAllocatesNothing(t *testing.T) {
+// TestBodyAllocatesNothing checks that Read and Lend need no memory per buffer.
+func TestBodyAllocatesNothing(t *testing.T) {
 	src := chunk.FromReaderAt(readerAtFunc(func(p []byte, _ int64) (int, error) { return len(p), nil }), 1<<40)
-	sum := chunk.NewPrefixCRC(chunk.Checkpoint{})
-	b := src.Body(chunk.Range{To: src.Size()}, sum)
-	defer b.Close()
-	p := make([]byte, 64<<10)
-	// AllocsPerRun rounds down, so that a run uses several buffers of the Body.
-	// It counts the allocations of the whole process, so that the least count
-	// is the best one.
-	least := math.Inf(1)
-	for range 3 {
-		least = min(least, testing.AllocsPerRun(20, func() {
-			for range 4 * mib / len(p) {
-				if n, err := b.Read(p); n == 0 || err != nil {
-					t.Fatal(n, err)
+	for name, sum := range map[string]*chunk.PrefixCRC{"Read": chunk.NewPrefixCRC(chunk.Checkpoint{}), "Lend": nil} {
+		b := src.Body(chunk.Range{To: src.Size()}, sum)
+		defer b.Close()
+		p := make([]byte, 64<<10)
+		// AllocsPerRun rounds down, so that a run uses several buffers of the Body.
+		// It counts the allocations of the whole process, so that the least count
+		// is the best one.
+		least := math.Inf(1)
+		for range 3 {
+			least = min(least, testing.AllocsPerRun(20, func() {
+				for range 4 * mib / len(p) {
+					var err error
+					if name == "Read" {
+						_, err = b.Read(p)
+					} else {
+						_, err = b.Lend(len(p))
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-		}))
-	}
-	if least != 0 {
-		t.Errorf("%v allocations per 4 MiB, want 0", least)
+			}))
+		}
+		if least != 0 {
+			t.Errorf("%s: %v allocations per 4 MiB, want 0", name, least)
+		}
 	}
 }

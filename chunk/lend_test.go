@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -83,25 +82,5 @@ func TestLentBytesStay(t *testing.T) {
 			}
 		}
 		at += int64(len(lent))
-	}
-}
-
-// TestLendAllocatesNothing checks that Lend needs no memory per buffer.
-func TestLendAllocatesNothing(t *testing.T) {
-	src := chunk.FromReaderAt(readerAtFunc(func(p []byte, _ int64) (int, error) { return len(p), nil }), 1<<40)
-	body := src.Body(chunk.Range{To: src.Size()}, nil)
-	defer body.Close()
-	least := math.Inf(1)
-	for range 3 { // the count is that of the whole process
-		least = min(least, testing.AllocsPerRun(20, func() {
-			for range 32 {
-				if _, err := body.Lend(128 << 10); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}))
-	}
-	if least != 0 {
-		t.Errorf("%v allocations per 4 MiB, want 0", least)
 	}
 }

@@ -26,22 +26,6 @@ func write(t *testing.T, r *chunk.PrefixCRC, data []byte) {
 	}
 }
 
-func TestPrefixCRCSum(t *testing.T) {
-	data := content(2 * q)
-	for _, from := range sizes {
-		for _, to := range sizes {
-			if from > to {
-				continue
-			}
-			r := chunk.NewPrefixCRC(at(data, from))
-			write(t, r, data[from:to])
-			if got := (chunk.Checkpoint{Offset: r.Offset(), CRC32C: r.Sum()}); got != at(data, to) {
-				t.Errorf("from %d to %d: %v, want %v", from, to, got, at(data, to))
-			}
-		}
-	}
-}
-
 func TestPrefixCRCRewind(t *testing.T) {
 	data := content(4 * q)
 	for _, test := range []struct {

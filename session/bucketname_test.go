@@ -20,8 +20,8 @@ func TestBucketNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"My-bucket": "lowercase letters", "my bucket": "lowercase letters", "a%b": "lowercase letters", "bücket": "lowercase letters", "a\nb": "lowercase letters",
-		"a*b": "lowercase letters", "ab": "3-63 characters", long + "b": "3-63 characters", "a." + long + "b": "3-63 characters",
+		"My-bucket": "lowercase letters", "my bucket": "lowercase letters", "a%b": "lowercase letters", "bücket": "lowercase letters", "a\nb": "lowercase letters", "a/b": "lowercase letters", "a?b": "lowercase letters",
+		"a*b": "lowercase letters", "gs://bucket": "lowercase letters", "ab": "3-63 characters", long + "b": "3-63 characters", "a." + long + "b": "3-63 characters",
 		long + "." + long + "." + long + "." + strings.Repeat("b", 31): "3-63 characters",
 		"-abc": "start and end", "abc-": "start and end", "_abc": "start and end", "abc_": "start and end", ".abc": "start and end", "abc.": "start and end",
 		"192.168.5.4": "IP address",

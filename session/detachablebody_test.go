@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"gcsup/internal/lend"
 )
 
 // lending is a reader that lends its memory.
@@ -22,8 +20,6 @@ func (l lending) Lend(max int) ([]byte, error) {
 	}
 	return p, nil
 }
-
-var _ lend.Reader = lending{}
 
 // TestStopWaitsForLentBytes checks that an exchange does not end while a connection uses the
 // memory of its body, and that it counts these bytes as sent.

@@ -36,9 +36,14 @@ func TestRequests(t *testing.T) {
 		IfGenerationMatch: &zero, IfMetagenerationMatch: &one,
 	}
 	const target = "/upload/storage/v1/b/bucket/o?uploadType=resumable&name=object&upload_id=" + secrettest.ID
-	put := func(header string) string {
-		return "PUT " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\n" + header + "\n"
+	request := func(line, header string) string {
+		return line + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\n" + header + "\n"
 	}
+	start := func(query, header, body string) string {
+		const contentType = "Content-Type: application/json; charset=UTF-8\n"
+		return request("POST /upload/storage/v1/b/bucket/o?"+query, fmt.Sprintf("Content-Length: %d\n", len(body))+contentType+header) + body
+	}
+	put := func(header string) string { return request("PUT "+target, header) }
 	attributed := session.Spec{
 		Bucket: "bucket", Object: "object", MD5: append([]byte{1}, make([]byte, 15)...), CRC32C: new(uint32(0x01020304)),
 		IfGenerationNotMatch: new(int64(0)), IfMetagenerationNotMatch: new(int64(2)),
@@ -48,94 +53,53 @@ func TestRequests(t *testing.T) {
 		},
 		Contexts: &session.ObjectContexts{Custom: map[string]session.ObjectCustomContextPayload{"k": {Value: "v", CreateTime: time.Unix(1, 0)}}},
 	}
+	const binary = "X-Upload-Content-Type: application/octet-stream\n"
+	ctx := t.Context()
 	for _, c := range []struct {
 		name string
-		do   func(context.Context, *session.Client, session.URI) session.Reply
+		do   func(*session.Client, session.URI) session.Reply
 		want string
 	}{
-		{"start", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
-			return c.Start(ctx, spec, 524289)
-		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
-Host: HOST
-User-Agent: Go-http-client/1.1
-Content-Length: 58
-Content-Type: application/json; charset=UTF-8
-X-Upload-Content-Length: 524289
-X-Upload-Content-Type: application/octet-stream
-
-{"name":"object","contentType":"application/octet-stream"}`},
-		{"start of an empty object", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
-			return c.Start(ctx, spec, 0)
-		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
-Host: HOST
-User-Agent: Go-http-client/1.1
-Content-Length: 58
-Content-Type: application/json; charset=UTF-8
-X-Upload-Content-Length: 0
-X-Upload-Content-Type: application/octet-stream
-
-{"name":"object","contentType":"application/octet-stream"}`},
-		{"start of a stream with everything", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
-			return c.Start(ctx, rich, -1)
-		}, `POST /upload/storage/v1/b/bucket/o?ifGenerationMatch=0&ifMetagenerationMatch=1&kmsKeyName=projects%2Fp%2Fk&name=a%2Fb+c%3F%26%C3%BC.txt&predefinedAcl=private&projection=full&uploadType=resumable&userProject=payer HTTP/1.1
-Host: HOST
-User-Agent: Go-http-client/1.1
-Content-Length: 207
-Content-Type: application/json; charset=UTF-8
-X-Upload-Content-Type: text/plain
-
-{"name":"a/b c?\u0026ü.txt","contentType":"text/plain","contentEncoding":"gzip","contentDisposition":"inline","contentLanguage":"de","cacheControl":"no-store","storageClass":"NEARLINE","metadata":{"k":"v"}}`},
-		{"start with an ACL and checksums", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
-			return c.Start(ctx, attributed, -1)
-		}, `POST /upload/storage/v1/b/bucket/o?ifGenerationNotMatch=0&ifMetagenerationNotMatch=2&name=object&projection=full&uploadType=resumable HTTP/1.1
-Host: HOST
-User-Agent: Go-http-client/1.1
-Content-Length: 250
-Content-Type: application/json; charset=UTF-8
-X-Upload-Content-Type: application/octet-stream
-
-{"name":"object","md5Hash":"AQAAAAAAAAAAAAAAAAAAAA==","contentType":"application/octet-stream","contexts":{"custom":{"k":{"value":"v"}}},"acl":[{"entity":"allUsers","role":"READER"},{"entity":"user-a@example.com","role":"OWNER"}],"crc32c":"AQIDBA=="}`},
-		{"start with compression", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
+		{"start", func(c *session.Client, _ session.URI) session.Reply { return c.Start(ctx, spec, 524289) },
+			start("name=object&projection=full&uploadType=resumable", "X-Upload-Content-Length: 524289\n"+binary,
+				`{"name":"object","contentType":"application/octet-stream"}`)},
+		{"start of an empty object", func(c *session.Client, _ session.URI) session.Reply { return c.Start(ctx, spec, 0) },
+			start("name=object&projection=full&uploadType=resumable", "X-Upload-Content-Length: 0\n"+binary,
+				`{"name":"object","contentType":"application/octet-stream"}`)},
+		{"start of a stream with everything", func(c *session.Client, _ session.URI) session.Reply { return c.Start(ctx, rich, -1) },
+			start("ifGenerationMatch=0&ifMetagenerationMatch=1&kmsKeyName=projects%2Fp%2Fk&name=a%2Fb+c%3F%26%C3%BC.txt&predefinedAcl=private&projection=full&uploadType=resumable&userProject=payer",
+				"X-Upload-Content-Type: text/plain\n",
+				`{"name":"a/b c?\u0026ü.txt","contentType":"text/plain","contentEncoding":"gzip","contentDisposition":"inline","contentLanguage":"de","cacheControl":"no-store","storageClass":"NEARLINE","metadata":{"k":"v"}}`)},
+		{"start with an ACL and checksums", func(c *session.Client, _ session.URI) session.Reply { return c.Start(ctx, attributed, -1) },
+			start("ifGenerationNotMatch=0&ifMetagenerationNotMatch=2&name=object&projection=full&uploadType=resumable", binary,
+				`{"name":"object","md5Hash":"AQAAAAAAAAAAAAAAAAAAAA==","contentType":"application/octet-stream","contexts":{"custom":{"k":{"value":"v"}}},"acl":[{"entity":"allUsers","role":"READER"},{"entity":"user-a@example.com","role":"OWNER"}],"crc32c":"AQIDBA=="}`)},
+		{"start with compression", func(c *session.Client, _ session.URI) session.Reply {
 			return c.Start(ctx, session.Spec{Bucket: "bucket", Object: "object", Gzip: true}, -1)
-		}, `POST /upload/storage/v1/b/bucket/o?name=object&projection=full&uploadType=resumable HTTP/1.1
-Host: HOST
-User-Agent: Go-http-client/1.1
-Content-Length: 83
-Content-Type: application/json; charset=UTF-8
-X-Upload-Content-Type: application/octet-stream
-
-{"name":"object","contentType":"application/octet-stream","contentEncoding":"gzip"}`},
-		{"put, size known", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+		}, start("name=object&projection=full&uploadType=resumable", binary, `{"name":"object","contentType":"application/octet-stream","contentEncoding":"gzip"}`)},
+		{"put, size known", func(c *session.Client, uri session.URI) session.Reply {
 			return c.Put(ctx, uri, chunk.Range{From: 262144, To: 262149}, 524289, strings.NewReader("bytes"))
 		}, put("Content-Length: 5\nContent-Range: bytes 262144-262148/524289\nX-Guploader-No-308: yes\n") + "bytes"},
-		{"put, size not known", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+		{"put, size not known", func(c *session.Client, uri session.URI) session.Reply {
 			return c.Put(ctx, uri, chunk.Range{From: 0, To: 1}, -1, strings.NewReader("b"))
 		}, put("Content-Length: 1\nContent-Range: bytes 0-0/*\nX-Guploader-No-308: yes\n") + "b"},
-		{"finalize with data", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+		{"finalize with data", func(c *session.Client, uri session.URI) session.Reply {
 			return c.Finalize(ctx, uri, chunk.Range{From: 262144, To: 262145}, 262145, 0x01020304, strings.NewReader("b"))
 		}, put("Content-Length: 1\nContent-Range: bytes 262144-262144/262145\nX-Goog-Hash: crc32c=AQIDBA==\nX-Guploader-No-308: yes\n") + "b"},
-		{"finalize without data", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+		{"finalize without data", func(c *session.Client, uri session.URI) session.Reply {
 			return c.Finalize(ctx, uri, chunk.Range{From: 262144, To: 262144}, 262144, 0xfffefdfc, nil)
 		}, put("Content-Length: 0\nContent-Range: bytes */262144\nX-Goog-Hash: crc32c=//79/A==\nX-Guploader-No-308: yes\n")},
-		{"finalize an empty object", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
+		{"finalize an empty object", func(c *session.Client, uri session.URI) session.Reply {
 			return c.Finalize(ctx, uri, chunk.Range{}, 0, 0, nil)
 		}, put("Content-Length: 0\nContent-Range: bytes */0\nX-Goog-Hash: crc32c=AAAAAA==\nX-Guploader-No-308: yes\n")},
-		{"query", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
-			return c.Query(ctx, uri)
-		}, put("Content-Length: 0\nContent-Range: bytes */*\nX-Guploader-No-308: yes\n")},
-		{"cancel", func(ctx context.Context, c *session.Client, uri session.URI) session.Reply {
-			return c.Cancel(ctx, uri)
-		}, "DELETE " + target + " HTTP/1.1\nHost: HOST\nUser-Agent: Go-http-client/1.1\nContent-Length: 0\n\n"},
-		{"stat", func(ctx context.Context, c *session.Client, _ session.URI) session.Reply {
-			return c.Stat(ctx, rich)
-		}, `GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?userProject=payer HTTP/1.1
-Host: HOST
-User-Agent: Go-http-client/1.1
-
-`},
+		{"query", func(c *session.Client, uri session.URI) session.Reply { return c.Query(ctx, uri) },
+			put("Content-Length: 0\nContent-Range: bytes */*\nX-Guploader-No-308: yes\n")},
+		{"cancel", func(c *session.Client, uri session.URI) session.Reply { return c.Cancel(ctx, uri) },
+			request("DELETE "+target, "Content-Length: 0\n")},
+		{"stat", func(c *session.Client, _ session.URI) session.Reply { return c.Stat(ctx, rich) },
+			request("GET /storage/v1/b/bucket/o/a%2Fb%20c%3F&%C3%BC.txt?userProject=payer", "")},
 	} {
 		w := wiretest.New(t, "HTTP/1.1 503 Service Unavailable\nContent-Length: 0\n\n")
-		if r := c.do(t.Context(), w.Client(), uriAt(t, w.Endpoint())); r.Status != 503 {
+		if r := c.do(w.Client(), uriAt(t, w.Endpoint())); r.Status != 503 {
 			t.Errorf("%s: %+v", c.name, r)
 		}
 		got := w.Got()
@@ -574,3 +538,11 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		}
 	}
 }
+
+// uriAt returns a session URI at an endpoint, as Start would return it.
+func uriAt(t testing.TB, endpoint string) session.URI {
+	t.Helper()
+	return wiretest.URI(t, endpoint, secrettest.Path)
+}
+
+func freshURI(t testing.TB) session.URI { return uriAt(t, session.DefaultEndpoint) }

@@ -33,12 +33,6 @@ func TestValidate(t *testing.T) {
 		{"bucket", "\xff", false},
 		{"bucket", ".well-known/acme-challenge/x", false},
 		{"", "object", false},
-		{"ab", "object", false},
-		{strings.Repeat("b", 223), "object", false},
-		{"a/b", "object", false},
-		{"a?b", "object", false},
-		{"a b", "object", false},
-		{"gs://bucket", "object", false},
 	} {
 		err := session.Spec{Bucket: c.bucket, Object: c.object}.Validate()
 		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrInvalid) {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,11 +60,15 @@ var (
 	errProxy503 = errors.New("Service Unavailable")
 )
 
-// sentinels lists the errors that a driver checks.
-var sentinels = []error{
-	session.ErrInvalid, session.ErrCredentials, session.ErrPermission, session.ErrNotFound, session.ErrQuota,
-	session.ErrPrecondition, session.ErrSessionLost, session.ErrCanceled, session.ErrChecksum, session.ErrUnexpectedData,
-	session.ErrProtocol, session.ErrOutcomeUnknown,
+// Errors of the system. Windows does not return the E constants of package
+// syscall.
+var connReset, connRefused = systemErrors()
+
+func systemErrors() (reset, refused syscall.Errno) {
+	if runtime.GOOS == "windows" {
+		return 10054, 10061 // WSAECONNRESET, WSAECONNREFUSED
+	}
+	return syscall.ECONNRESET, syscall.ECONNREFUSED
 }
 
 // refusals lists the replies that every exchange can get. Of replies with the
@@ -333,7 +339,7 @@ func (w *walk) check(s step, before session.State, r session.Reply, after sessio
 		}
 	case session.Fail:
 		var kinds []error
-		for _, kind := range sentinels {
+		for kind := range sentinelNames {
 			if errors.Is(a.Err, kind) {
 				kinds = append(kinds, kind)
 			}

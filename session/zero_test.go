@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,9 +75,6 @@ func TestZeroValues(t *testing.T) {
 	}
 	if got := new(session.Error).Error(); got != "no reply" {
 		t.Errorf("zero Error: %q, want %q", got, "no reply")
-	}
-	if got := fmt.Sprint(session.URI{}); got == "" || !(session.URI{}).IsZero() {
-		t.Errorf("zero URI: %q", got)
 	}
 	if got := session.Traced(nil, nil); got != http.DefaultTransport {
 		t.Errorf("Traced(nil, nil) = %v, want http.DefaultTransport", got)

@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"gcsup/internal/bucket"
 	"gcsup/internal/decide"
@@ -149,92 +148,41 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestRequestSuccess checks the success of each request, and replies that lack what the
-// success must have.
+// TestRequestSuccess checks the success of each request at first contact. TestRequestModelCheck has the rules
+// for later.
 func TestRequestSuccess(t *testing.T) {
 	for _, request := range requests {
-		success := request.success
-		if success.Op = request.op; request.op == multipart.OpStart {
-			success.Status, success.URI = 200, freshURI(t)
+		r := request.success
+		if r.Op = request.op; request.op == multipart.OpStart {
+			r.Status, r.URI = 200, freshURI(t)
 		}
-		for _, s := range []decide.Request{{}, {Known: true}} {
-			for _, reached := range []bool{false, true} {
-				r := success
-				r.Reached = reached
-				if got := repeated(s, r); got != "done" {
-					t.Errorf("%s, known %v, reached %v: %s, want done", r.Op, s.Known, reached, got)
-				}
-				if _, a := s.Decide(r); a.Object != r.Object {
-					t.Errorf("%s: object %v, want %v", r.Op, a.Object, r.Object)
-				}
-				// An answer that differs from what is known counts if it is given twice.
-				want := "done"
-				if s.Known {
-					want = "wait repeat, done"
-				}
-				if r.Differs = true; repeated(s, r) != want {
-					t.Errorf("%s that differs, known %v: %s, want %s", r.Op, s.Known, repeated(s, r), want)
-				}
-				// The reply was cut, or is the page of a captive portal.
-				switch request.op {
-				case bucket.OpList, bucket.OpRead, bucket.OpConfig, bucket.OpNotifications, bucket.OpPermissions, bucket.OpManagedFolder, multipart.OpList:
-					r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF, Findings: session.Findings{Reached: reached}}
-				default:
-					r = session.Reply{Op: request.op, Status: 200, Findings: session.Findings{Reached: reached}}
-				}
-				if got := repeated(s, r); got != "wait repeat, ..." {
-					t.Errorf("%s without what it must have, known %v, reached %v: %s, want wait repeat, ...", r.Op, s.Known, reached, got)
-				}
-			}
+		if got := repeated(decide.Request{}, r); got != "done" {
+			t.Errorf("%s: %s, want done", r.Op, got)
 		}
-	}
-	finished := made(1)
-	finished.Op = session.OpCancel
-	if got := repeated(decide.Request{Known: true}, finished); got != "done" {
-		t.Errorf("the session to be canceled made the object: %s, want done", got)
+		if _, a := (decide.Request{}).Decide(r); a.Object != r.Object {
+			t.Errorf("%s: object %v, want %v", r.Op, a.Object, r.Object)
+		}
+		r = session.Reply{Op: request.op, Status: 200, Err: io.ErrUnexpectedEOF}
+		if got := repeated(decide.Request{}, r); got != "wait repeat, ..." {
+			t.Errorf("%s that was cut: %s, want wait repeat, ...", r.Op, got)
+		}
 	}
 }
 
-// TestRequestStories checks decisions of Request that depend on several replies.
-func TestRequestStories(t *testing.T) {
-	differs := status(200)
-	differs.Differs = true
-	later := status(503)
-	later.RetryAfter = 5 * time.Second
+// TestOptionalRequest checks the refusals of a proxy if the request is optional.
+func TestOptionalRequest(t *testing.T) {
 	for _, story := range []struct {
 		name  string
 		op    session.Op
 		turns []turn
 	}{
-		{"another answer is a new doubt", bucket.OpDelete, []turn{
-			{status(404), "wait repeat"}, {status(412), "wait repeat"}, {status(404), "wait repeat"}, {status(404), "absent"},
-		}},
-		{"another reason is another answer", multipart.OpAbort, []turn{
-			{because(404, "NoSuchBucket"), "wait repeat"}, {because(404, "NoSuchUpload"), "wait repeat"}, {because(404, "NoSuchUpload"), "absent"},
-		}},
-		{"failures between two equal answers", bucket.OpDelete, []turn{
-			{status(404), "wait repeat"}, {later, "wait 5s repeat"}, {stranger(412), "wait repeat"}, {status(401), "repeat"},
-			{broken(errTrust), "wait repeat"}, {status(404), "absent"},
-		}},
-		{"the answer was wrong", multipart.OpList, []turn{{because(404, "NoSuchUpload"), "wait repeat"}, {status(200), "done"}}},
-		{"the difference was wrong", multipart.OpList, []turn{{differs, "wait repeat"}, {status(200), "done"}}},
-		{"a difference, a refusal, a difference", multipart.OpList, []turn{
-			{differs, "wait repeat"}, {status(400), "wait repeat"}, {differs, "wait repeat"}, {differs, "done"},
-		}},
-		{"a difference, an outage, a difference", multipart.OpList, []turn{{differs, "wait repeat"}, {status(503), "wait repeat"}, {differs, "done"}}},
-		{"the credentials expire in an outage", bucket.OpDelete, []turn{
-			{status(401), "repeat"}, {status(503), "wait repeat"}, {status(401), "repeat"}, {status(401), "ErrCredentials"},
-		}},
-		{"a proxy does not know the request", multipart.OpStart, []turn{{stranger(404), "wait repeat"}, {stranger(404), "ErrNotFound"}}},
-		{"an outage between two answers of a proxy", session.OpStat, []turn{
+		{"it does not know the request", multipart.OpStart, []turn{{stranger(404), "wait repeat"}, {stranger(404), "ErrNotFound"}}},
+		{"an outage between two answers", session.OpStat, []turn{
 			{stranger(404), "wait repeat"}, {status(503), "wait repeat"}, {stranger(502), "wait repeat"}, {stranger(405), "wait repeat"}, {stranger(405), "ErrNotFound"},
 		}},
-		{"a proxy that requires a password", session.OpStat, []turn{{stranger(407), "wait repeat"}, {stranger(407), "wait repeat"}}},
+		{"it requires a password", session.OpStat, []turn{{stranger(407), "wait repeat"}, {stranger(407), "wait repeat"}}},
 	} {
-		s := decide.Request{Known: true}
-		if strings.Contains(story.name, "prox") {
-			s = decide.Request{Optional: true}
-		}
+		s := decide.Request{Optional: true}
 		for i, turn := range story.turns {
 			r := turn.reply
 			r.Op, r.Reached = story.op, true

@@ -117,7 +117,7 @@ func failures(own ...int) []session.Reply {
 	replies := []session.Reply{
 		{Err: errReset}, {Err: session.ErrStalled}, {Err: errTrust}, {Err: errProxy407}, {Err: errReset, Reused: true}, {Err: errReset, Unsent: true},
 		{Err: session.ErrCredentials}, {Err: session.ErrURIMismatch}, {Err: session.ErrInvalid},
-		{Status: 200, Err: io.ErrUnexpectedEOF}, {Status: 201}, {Status: 202}, {Status: 204}, {Status: 302}, {Status: 302, Redirect: "http://portal"}, {Status: 308},
+		{Status: 200}, {Status: 200, Err: io.ErrUnexpectedEOF}, {Status: 201}, {Status: 202}, {Status: 204}, {Status: 302}, {Status: 302, Redirect: "http://portal"}, {Status: 308},
 		{Status: 308, Redirect: "http://portal"}, {Status: 408}, {Status: 500}, {Status: 501}, {Status: 503, RetryAfter: time.Minute, FromService: true},
 		because(403, "rateLimitExceeded"), because(403, "dailyLimitExceeded"), because(429, "dailyLimitExceeded"), because(412, "orgPolicyConstraintFailed"),
 		{Status: 429, RetryAfter: time.Hour}, {Status: 401}, status(401), stranger(407),
@@ -276,6 +276,9 @@ func TestRequestModelCheck(t *testing.T) {
 		differs := works
 		differs.Differs = true
 		successes := []session.Reply{works, differs}
+		if request.op == session.OpCancel {
+			successes = append(successes, made(1)) // the session made the object
+		}
 		for _, known := range []bool{false, true} {
 			w := &tableWalk[decide.Request]{
 				t: t, decide: decide.Request.Decide,

@@ -1,8 +1,6 @@
 package retrysim
 
 import (
-	"cmp"
-	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,42 +10,29 @@ import (
 	"gcsup/internal/testsize"
 )
 
-// eventHeap is a heap of events, with which the tests and a benchmark compare
-// the queue.
-type eventHeap []event
-
-func (h eventHeap) Len() int           { return len(h) }
-func (h eventHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h eventHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(x any)        { *h = append(*h, x.(event)) }
-func (h *eventHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
 func TestQueueOrder(t *testing.T) {
 	seed := testsize.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	waits := []int64{1, 1 << 10, 1 << slotWidth, 1 << (slotWidth + 3), int64(time.Second), int64(time.Minute)}
 	for range 20 {
 		var q queue
-		var h eventHeap
-		push := func(e event) {
-			q.push(e)
-			heap.Push(&h, e)
+		var sorted []int64
+		push := func(at int64) {
+			q.push(event{at: at})
+			i, _ := slices.BinarySearch(sorted, at)
+			sorted = slices.Insert(sorted, i, at)
 		}
 		for range 200 {
-			push(event{at: r.Int64N(int64(time.Second))})
+			push(r.Int64N(int64(time.Second)))
 		}
-		for i := 0; len(h) > 0; i++ {
-			want := heap.Pop(&h).(event)
+		for i := 0; len(sorted) > 0; i++ {
 			got, ok := q.pop()
-			if !ok || got.at != want.at {
-				t.Fatalf("pop %d = %v, %v, want %v", i, got.at, ok, want.at)
+			if !ok || got.at != sorted[0] {
+				t.Fatalf("pop %d = %v, %v, want %v", i, got.at, ok, sorted[0])
 			}
+			sorted = sorted[1:]
 			for n := r.IntN(3); n > 0 && i < 5000; n-- {
-				push(event{at: got.at + r.Int64N(waits[r.IntN(len(waits))])})
+				push(got.at + r.Int64N(waits[r.IntN(len(waits))]))
 			}
 		}
 		if e, ok := q.pop(); ok {
@@ -112,58 +97,6 @@ func TestServer(t *testing.T) {
 				if got := server.admit(step.at, step.count); got != step.want {
 					t.Errorf("step %d: admit(%v, %d) = %d, want %d", i, time.Duration(step.at), step.count, got, step.want)
 				}
-			}
-		})
-	}
-}
-
-// pushPopper is the interface of the queues that the benchmark compares.
-type pushPopper interface {
-	push(event)
-	pop() (event, bool)
-}
-
-type heapQueue struct{ h eventHeap }
-
-func (q *heapQueue) push(e event)       { heap.Push(&q.h, e) }
-func (q *heapQueue) pop() (event, bool) { return heap.Pop(&q.h).(event), true }
-
-// BenchmarkQueue measures one pop and one push in a queue of a million events,
-// for the queue and for a heap. The last line reports the ratio.
-func BenchmarkQueue(b *testing.B) {
-	cost := map[string]float64{}
-	for _, bench := range []struct {
-		name string
-		q    pushPopper
-	}{{"heap", new(heapQueue)}, {"slots", new(queue)}} {
-		b.Run(bench.name, func(b *testing.B) {
-			r := rand.New(rand.NewPCG(1, 0))
-			waits := make([]int64, 1<<16)
-			for i := range waits {
-				waits[i] = r.Int64N(32 * int64(time.Second))
-			}
-			var start []event
-			for range 1_000_000 {
-				start = append(start, event{at: r.Int64N(32 * int64(time.Second))})
-			}
-			slices.SortFunc(start, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-			if h, ok := bench.q.(*heapQueue); ok {
-				h.h = start
-			} else {
-				for _, e := range start {
-					bench.q.push(e)
-				}
-			}
-			i := 0
-			for b.Loop() {
-				e, _ := bench.q.pop()
-				e.at += waits[i%len(waits)]
-				bench.q.push(e)
-				i++
-			}
-			cost[bench.name] = float64(b.Elapsed()) / float64(b.N)
-			if bench.name == "slots" && cost["heap"] > 0 {
-				b.ReportMetric(cost["heap"]/cost["slots"], "times-faster-than-heap")
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package retrysim_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -155,44 +154,6 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestHerd checks the results of the default scenario.
-func TestHerd(t *testing.T) {
-	s := scenario(t, "herd")
-	r := run(t, s, backoff.Names()...)
-	if got := r["exponential"].Peak; got != int64(s.Clients) {
-		t.Errorf("without jitter the worst second has %d requests, want all %d clients", got, s.Clients)
-	}
-	for _, name := range []string{"full", "equal", "scaled", "decorrelated"} {
-		if got := r[name].Peak; got > int64(s.Clients)/10 {
-			t.Errorf("%s: the worst second has %d requests, want at most a tenth of the clients", name, got)
-		}
-		if got, waves := r[name].All, r["exponential"].All; got > waves/10 {
-			t.Errorf("%s: all served after %v, without jitter %v: want a tenth at most", name, got, waves)
-		}
-	}
-	if got := r["none"].Wasted; got < 10*r["full"].Wasted {
-		t.Errorf("none wastes %d requests, full %d: want ten times as many", got, r["full"].Wasted)
-	}
-	if got := r["bidmanager"]; got.Failed != s.Clients || got.Requests != int64(6*s.Clients) {
-		t.Errorf("bidmanager: %d clients stopped after %d requests, want all %d after 6 each", got.Failed, got.Requests, s.Clients)
-	}
-}
-
-func TestBreaker(t *testing.T) {
-	s := scenario(t, "processes")
-	r := run(t, s, "cloudstorage")
-	off, on := r["cloudstorage"], r["cloudstorage+breaker"]
-	if off.Failed != 0 || on.Failed != 0 {
-		t.Errorf("%d clients were never served without the breaker, %d with it", off.Failed, on.Failed)
-	}
-	if on.Wasted*4 > off.Wasted {
-		t.Errorf("with the breaker %d requests are wasted, without it %d: want a quarter at most", on.Wasted, off.Wasted)
-	}
-	if on.Peak >= off.Peak {
-		t.Errorf("worst second: %d with the breaker, %d without", on.Peak, off.Peak)
-	}
-}
-
 // TestUploads checks that progress restores the retries, so that uploads survive
 // an outage at any time if it is shorter than the waits of their retries.
 func TestUploads(t *testing.T) {
@@ -229,30 +190,14 @@ func TestCollapse(t *testing.T) {
 	}
 }
 
-func TestSameSeedSameBytes(t *testing.T) {
-	output := func(seed uint64) string {
-		var b bytes.Buffer
-		for _, name := range []string{"herd", "processes", "overload"} {
-			s := scenario(t, name)
-			s.Clients = 500
-			results, err := retrysim.Run(t.Context(), s, []string{"cloudstorage", "decorrelated", "exponential"}, seed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, err := range []error{retrysim.WriteTable(&b, s, results), retrysim.WriteJSON(&b, results), retrysim.WriteSVG(&b, s, results)} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		return b.String()
-	}
-	first := output(1)
-	if output(1) != first {
-		t.Error("two runs with the same seed differ")
-	}
-	if output(2) == first {
-		t.Error("two runs with different seeds are equal")
+// TestSeeds checks that a run depends on the seed. TestCharts checks that equal runs have equal results.
+func TestSeeds(t *testing.T) {
+	s := scenario(t, "herd")
+	s.Clients = 500
+	first, err := retrysim.Run(t.Context(), s, []string{"full"}, 1)
+	second, err2 := retrysim.Run(t.Context(), s, []string{"full"}, 2)
+	if err := errors.Join(err, err2); err != nil || reflect.DeepEqual(first, second) {
+		t.Errorf("two runs with different seeds are equal, %v", err)
 	}
 }
 
@@ -305,11 +250,6 @@ func TestWriteJSON(t *testing.T) {
 `
 	if b.String() != want {
 		t.Errorf("WriteJSON wrote\n%swant\n%s", b.String(), want)
-	}
-	for line := range strings.Lines(b.String()) {
-		if !json.Valid([]byte(line)) {
-			t.Errorf("not JSON: %s", line)
-		}
 	}
 }
 
@@ -427,19 +367,13 @@ func TestWriteTable(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"full", "12", "2", "7", "1.5 s", "2.0 s", "2.1 s", "0", "31.0 s", "bidmanager", "0", "0", "0", "never", "never", "never", "100", "0.0 s"}
-	var got []string
-	for line := range strings.Lines(b.String()) {
-		if fields := strings.Split(strings.TrimSpace(line), "  "); strings.HasPrefix(strings.TrimSpace(line), "full") || strings.HasPrefix(strings.TrimSpace(line), "bidmanager") {
-			for _, f := range fields {
-				if f = strings.TrimSpace(f); f != "" {
-					got = append(got, f)
-				}
-			}
-		}
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("WriteTable wrote\n%swhose cells are %q, want %q", b.String(), got, want)
+	want := `
+      policy  requests  wasted  peak/s   50 %   99 %    all  failed  longest wait
+        full        12       2       7  1.5 s  2.0 s  2.1 s       0        31.0 s
+  bidmanager         0       0       0  never  never  never     100         0.0 s
+`
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("WriteTable wrote\n%swant\n%s", b.String(), want)
 	}
 }
 

@@ -168,12 +168,3 @@ func TestWritersCounts(t *testing.T) {
 		}
 	}
 }
-
-// TestWritersCanceled checks that the context ends a simulation.
-func TestWritersCanceled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Run(ctx, Writers()[0], []string{"cloudstorage"}, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want canceled", err)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -22,10 +21,7 @@ type wrapped struct{ *os.File }
 
 // TestFromFile checks the bytes and the identity of a part of an open file.
 func TestFromFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := file(t, []byte("0123456789"))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -48,31 +48,6 @@ func content(n int64) []byte {
 	return b
 }
 
-func TestSourceIdentityChanges(t *testing.T) {
-	path := file(t, content(10))
-	s := open(t, path)
-	was := identity(t, s)
-	if got := sourcefile.Compare(was, identity(t, s)); got != sourcefile.Same {
-		t.Errorf("Compare of the same file = %v, want %v", got, sourcefile.Same)
-	}
-	// The change is larger than the tick of any file system.
-	if err := os.Chtimes(path, time.Time{}, time.Unix(0, was.ModTimeNS+int64(time.Minute))); err != nil {
-		t.Fatal(err)
-	}
-	if got := sourcefile.Compare(was, identity(t, s)); got != sourcefile.Different {
-		t.Errorf("Compare after a touch = %v, want %v", got, sourcefile.Different)
-	}
-	again := identity(t, open(t, path))
-	if got := sourcefile.Compare(identity(t, s), again); got != sourcefile.Same {
-		t.Errorf("Compare of the file opened twice = %v, want %v", got, sourcefile.Same)
-	}
-	other := identity(t, open(t, file(t, content(10))))
-	other.ModTimeNS = again.ModTimeNS
-	if got := sourcefile.Compare(again, other); got != sourcefile.Different {
-		t.Errorf("Compare of two files with the same size and time = %v, want %v", got, sourcefile.Different)
-	}
-}
-
 // TestOpenWhileAFileGrows checks that Open accepts a file that is empty or ends
 // at its size, even while it grows, and that Opened reports the growth.
 func TestOpenWhileAFileGrows(t *testing.T) {

@@ -214,34 +214,6 @@ func TestProgressRestoresTheBudget(t *testing.T) {
 	}
 }
 
-// TestWhatClosesTheBreaker checks that a session which opens after a failure is a success of the service, for other uploads, and that an answered query
-// is not: both are possible while data is refused.
-func TestWhatClosesTheBreaker(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		fails faults.Op     // of the run, at once
-		opens time.Duration // for another upload, whose own wait ends after 1.5 s
-	}{{faults.OpStart, 1500 * time.Millisecond}, {faults.OpPut, 11 * time.Second}} {
-		inBubble(t, fakegcs.Options{NoMD5: true}, func(w *world) {
-			w.uplink.Breaker = &backoff.Breaker{Threshold: 2}
-			w.add(append(on(tt.fails, status(503)), on(faults.OpPut, faults.Action{Effect: faults.EffectDelay, For: 10 * time.Second})...)...)
-			opened := make(chan time.Duration)
-			began := time.Now()
-			go func() {
-				time.Sleep(time.Second / 2)
-				failed := unavailable
-				_ = w.requester(spec).Retry.Wait(w.t.Context(), &failed, 0)
-				opened <- time.Since(began)
-			}()
-			go func() { _, _ = w.run(spec, file(data(2*q)), engine.TransferOptions{}).Drive(w.t.Context()) }()
-			if got := <-opened; got != tt.opens {
-				t.Errorf("%s failed: another upload continues after %v, want %v", tt.fails, got, tt.opens)
-			}
-			time.Sleep(time.Minute)
-		})
-	}
-}
-
 // TestLostSessionsAreReplacedThreeTimes checks the end, and that the restarts of a part name it.
 func TestLostSessionsAreReplacedThreeTimes(t *testing.T) {
 	t.Parallel()

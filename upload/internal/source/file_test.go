@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"errors"
-	"io"
 	"testing"
 
 	"gcsup/chunk"
@@ -39,8 +38,6 @@ func TestSmallRacyFileThatIsEdited(t *testing.T) {
 		}
 	}
 }
-
-var _ io.ReaderAt = (*editedAfter)(nil)
 
 // TestLastCheckpoint checks at which checkpoint a resume starts.
 func TestLastCheckpoint(t *testing.T) {
