@@ -120,9 +120,7 @@ func TestEffects(t *testing.T) {
 		t.Run(string(test.do.Effect), func(t *testing.T) {
 			bubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
 				uri := w.start("x")
-				if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
-					t.Fatalf("first chunk: %v %v", a, err)
-				}
+				w.chunk(308, uri, 0, q, "*")
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 				w.ctx = ctx
@@ -154,12 +152,8 @@ func TestEffects(t *testing.T) {
 				}
 				from := 0
 				fmt.Sscanf(test.after, "bytes=0-%d", &from)
-				if a, err := w.put(uri, from+1, size, fmt.Sprint(size)); err != nil || a.StatusCode != 200 {
-					t.Fatalf("last chunk: %v %v", a.body, err)
-				}
-				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(size)) {
-					t.Errorf("object has %d bytes, %v", len(got), err)
-				}
+				w.chunk(200, uri, from+1, size, fmt.Sprint(size))
+				w.holds("x", data(size))
 			})
 		})
 	}
@@ -220,9 +214,7 @@ func TestEffectsOnReplies(t *testing.T) {
 			if a, err := w.put(uri, 0, 100, "100"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "bytes=0-99" {
 				t.Errorf("%v %v", a.Header, err)
 			}
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 {
-				t.Errorf("query: %d", a.StatusCode)
-			}
+			w.want(200, "", "PUT", uri, nil, "Content-Range: bytes */100")
 		})
 	})
 	t.Run("slow-finalize", func(t *testing.T) {
@@ -252,9 +244,7 @@ func TestEffectsOnReplies(t *testing.T) {
 	})
 	t.Run("corrupt", func(t *testing.T) {
 		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectCorrupt, Bytes: 50}), func(w *world) {
-			if a := w.do("PUT", w.start("x"), data(100), "X-Goog-Hash: crc32c="+crc(data(100))); a.StatusCode != 400 {
-				t.Errorf("%d %s", a.StatusCode, a.body)
-			}
+			w.want(400, "", "PUT", w.start("x"), data(100), "X-Goog-Hash: crc32c="+crc(data(100)))
 		})
 	})
 	t.Run("cut-reply", func(t *testing.T) {
@@ -297,9 +287,7 @@ func TestEffectsOnReplies(t *testing.T) {
 			if a, err := w.put(uri, 786441, 786450, "786450"); err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(want) {
 				t.Errorf("%v %v", a, err)
 			}
-			if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
+			w.holds("x", want)
 		})
 	})
 	t.Run("foreign-write beyond the total", func(t *testing.T) {
@@ -321,9 +309,7 @@ func TestEffectsOnReplies(t *testing.T) {
 			bubble(t, opts, func(w *world) {
 				uri := w.start("x")
 				w.put(uri, 0, 3*q, "*")
-				if a, err := w.put(uri, 3*q, 4*q, "*"); err != nil || a.StatusCode != 503 {
-					t.Errorf("after the loss: %v %v, want the 503 of a gap", a, err)
-				}
+				w.chunk(503, uri, 3*q, 4*q, "*")
 				a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
 				if a.Header.Get("Range") != "bytes=0-524286" || a.Header.Get("x-goog-running-hash") != "crc32c="+crc(data(2*q-1)) {
 					t.Errorf("query: %v", a.Header)
@@ -335,9 +321,7 @@ func TestEffectsOnReplies(t *testing.T) {
 				if sum := md5.Sum(data(4 * q)); a.json(t)["md5Hash"] != base64.StdEncoding.EncodeToString(sum[:]) {
 					t.Errorf("md5 %v", a.json(t)["md5Hash"])
 				}
-				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(4*q)) {
-					t.Errorf("%d bytes, %v", len(got), err)
-				}
+				w.holds("x", data(4*q))
 			})
 		})
 	}
@@ -347,9 +331,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		bubble(t, opts, func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, q, "*")
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 400 {
-				t.Errorf("%d, want 400", a.StatusCode)
-			}
+			w.want(400, "", "PUT", uri, nil, "Content-Range: bytes */*")
 		})
 	})
 	t.Run("offset range", func(t *testing.T) {
@@ -357,9 +339,7 @@ func TestEffectsOnReplies(t *testing.T) {
 		bubble(t, opts, func(w *world) {
 			uri := w.start("x")
 			for _, step := range []struct{ from, to, status int }{{0, q, 308}, {q, 2 * q, 500}, {0, 2 * q, 500}, {q + 1, 2 * q, 503}} {
-				if a, err := w.put(uri, step.from, step.to, "*"); err != nil || a.StatusCode != step.status {
-					t.Errorf("%+v: %d %v", step, a.StatusCode, err)
-				}
+				w.chunk(step.status, uri, step.from, step.to, "*")
 			}
 		})
 	})
@@ -493,9 +473,7 @@ func TestStallInReply(t *testing.T) {
 				bubble(t, nil, func(w *world) {
 					w.insert("x", string(data(2*q)))
 					fault := faults.Fault{Match: faults.Match{Op: faults.OpRead}, Do: faults.Action{Effect: faults.EffectStallReply, Bytes: at, For: lasts}}
-					if err := w.gcs.AddFaults(fault); err != nil {
-						t.Fatal(err)
-					}
+					w.addFaults(fault)
 					start := time.Now()
 					resp, err := w.client.Get(w.url + "/bkt/x")
 					if err != nil {

@@ -37,24 +37,18 @@ func TestMemoryLimit(t *testing.T) {
 	w.do("PUT", "/bkt/warm", numbered(0, 8))
 	before := heap()
 	for i := range n {
-		if a := w.do("PUT", fmt.Sprintf("/bkt/o%d", i), numbered(i, size)); a.StatusCode != 200 {
-			t.Fatalf("PUT: %d %s", a.StatusCode, a.body)
-		}
+		w.want(200, "", "PUT", fmt.Sprintf("/bkt/o%d", i), numbered(i, size))
 	}
 	uri := w.start("session")
 	whole := numbered(n, 64*q)
-	if a := w.do("PUT", uri, whole[:48*q], fmt.Sprintf("Content-Range: bytes 0-%d/*", 48*q-1)); a.StatusCode != 308 {
-		t.Fatalf("chunk: %d %s", a.StatusCode, a.body)
-	}
+	w.want(308, "", "PUT", uri, whole[:48*q], fmt.Sprintf("Content-Range: bytes 0-%d/*", 48*q-1))
 	w.client.CloseIdleConnections()
 	held := heap() - before - int64(len(whole)) // the test's own copy
 	t.Logf("%d KiB of memory for %d MiB", held>>10, (n*size+48*q)>>20)
 	if held > limit+4<<20 {
 		t.Errorf("%d MiB are in memory, want at most %d and the metadata", held>>20, limit>>20)
 	}
-	if a := w.do("PUT", uri, whole[48*q:], fmt.Sprintf("Content-Range: bytes %d-%d/%d", 48*q, len(whole)-1, len(whole))); a.StatusCode != 200 {
-		t.Fatalf("last chunk: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PUT", uri, whole[48*q:], fmt.Sprintf("Content-Range: bytes %d-%d/%d", 48*q, len(whole)-1, len(whole)))
 	for i := range n {
 		if a := w.do("GET", fmt.Sprintf("/bkt/o%d", i), nil); a.body != string(numbered(i, size)) {
 			t.Fatalf("object %d has other bytes", i)
@@ -99,9 +93,7 @@ func checkNoSpace(t *testing.T, w *world, makeSpace func(), hints ...string) {
 	if a := w.do("GET", "/bkt/old", nil); a.body != string(numbered(7, 8<<10)) {
 		t.Errorf("the old object: %d, %d bytes", a.StatusCode, len(a.body))
 	}
-	if a := w.do("GET", "/bkt/new", nil); a.StatusCode != 404 {
-		t.Errorf("the new object: %d", a.StatusCode)
-	}
+	w.want(404, "", "GET", "/bkt/new", nil)
 	a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
 	if a.StatusCode != 308 {
 		t.Fatalf("the session: %d %s", a.StatusCode, a.body)
@@ -145,9 +137,7 @@ func TestMemoryLimitConcurrently(t *testing.T) {
 		group.Go(func() {
 			for i := range 30 {
 				name, want := fmt.Sprintf("/bkt/o%d", (g+i)%4), numbered(g*1000+i, 32<<10+i*8)
-				if a := w.do("PUT", name, want); a.StatusCode != 200 {
-					t.Errorf("PUT: %d %s", a.StatusCode, a.body)
-				}
+				w.want(200, "", "PUT", name, want)
 				if a := w.do("GET", name, nil); a.StatusCode == 200 && a.body[:8] != a.body[len(a.body)-8:] {
 					t.Errorf("%s has bytes of two objects", name)
 				}

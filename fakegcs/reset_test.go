@@ -30,9 +30,7 @@ func TestReset(t *testing.T) {
 				return w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", nil, auth).Header.Get("Location")
 			}
 			uri := start()
-			if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
-				t.Fatalf("%d %v", a.StatusCode, err)
-			}
+			w.chunk(308, uri, 0, q, "*")
 			w.do("POST", "/bkt/parts?uploads", nil, auth)
 			if err := srv.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
 				t.Fatal(err)
@@ -53,9 +51,7 @@ func TestReset(t *testing.T) {
 			for srv.FaultReport()[1].Fired == 0 {
 				runtime.Gosched()
 			}
-			if a := w.do("POST", "/_fakegcs/reset", nil); a.StatusCode != 204 {
-				t.Fatalf("reset: %d %s", a.StatusCode, a.body)
-			}
+			w.want(204, "", "POST", "/_fakegcs/reset", nil)
 			stalled.Wait()
 
 			if n := srv.Stats().Requests; n != 0 || len(srv.Requests()) != 0 {
@@ -70,9 +66,7 @@ func TestReset(t *testing.T) {
 			if a, err := w.try("PUT", uri, nil, fmt.Sprint("Content-Range: bytes */", q)); err != nil || a.StatusCode != 404 {
 				t.Errorf("the old session: %d %v", a.StatusCode, err)
 			}
-			if a, err := w.put(start(), 0, q, fmt.Sprint(q)); err != nil || a.StatusCode != 200 {
-				t.Errorf("an upload after a reset: %d %v", a.StatusCode, err)
-			}
+			w.chunk(200, start(), 0, q, fmt.Sprint(q))
 			if mode == "directory" {
 				if err := srv.Reset(); err != nil {
 					t.Error(err)

@@ -77,9 +77,7 @@ func TestInvalidRequestsAreNotLogged(t *testing.T) {
 		{"GET", "/storage/v1/b/bkt/o/x", 404}, {"GET", "/nowhere-to-go/x", 404}, {"POST", "/storage/v1/b/bkt/o/x", 405},
 		{"POST", "/b/bkt/o", 400}, {"GET", "/storage/v1/b/bkt/o?fields=nonsense", 400}, {"PUT", "/storage/v1/b/bkt/storageLayout", 405},
 	} {
-		if a := w.do(test.method, test.target, nil); a.StatusCode != test.status {
-			t.Errorf("%s %s = %d %s, want %d", test.method, test.target, a.StatusCode, a.body, test.status)
-		}
+		w.want(test.status, "", test.method, test.target, nil)
 	}
 	if log.Len() > 0 {
 		t.Errorf("the log has %s", log.String())
