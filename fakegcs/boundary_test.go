@@ -28,11 +28,7 @@ func TestBoundaries(t *testing.T) {
 			if len(p) == 0 {
 				return w.do("PUT", uri, nil, "Content-Range: bytes */0")
 			}
-			a, err := w.put(uri, at, len(p), fmt.Sprint(len(p)))
-			if err != nil {
-				w.Fatal(err)
-			}
-			return a
+			return w.chunk(200, uri, at, len(p), fmt.Sprint(len(p)))
 		},
 		"cut and resumed": func(w *world, name string, p []byte) answer {
 			uri := w.start(name)
@@ -48,11 +44,7 @@ func TestBoundaries(t *testing.T) {
 			if len(p) == 0 {
 				return w.do("PUT", uri, nil)
 			}
-			a, err := w.put(uri, last+1, len(p), fmt.Sprint(len(p)))
-			if err != nil {
-				w.Fatal(err)
-			}
-			return a
+			return w.chunk(200, uri, last+1, len(p), fmt.Sprint(len(p)))
 		},
 		"media": func(w *world, name string, p []byte) answer {
 			return w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name="+name, p)
@@ -99,11 +91,7 @@ func TestBoundaries(t *testing.T) {
 // An insert whose body was cut off makes no object.
 func TestCutInserts(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}}}})
-	for _, target := range []string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x", "/bkt/x"} {
-		method := "POST"
-		if target == "/bkt/x" {
-			method = "PUT"
-		}
+	for target, method := range map[string]string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x": "POST", "/bkt/x": "PUT"} {
 		if _, err := w.try(method, target, data(2*q)); err == nil {
 			t.Errorf("%s got a reply", target)
 		}
@@ -186,10 +174,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/storage/v1/b/bkt/o/b/compose", `{"sourceObjects":[{"name":"a"}],"destination":{"storageClass":"LUKEWARM"}}`, nil, 400, "Invalid storage class"},
 		{"POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/c", `{"storageClass":"nearline"}`, nil, 200, `"storageClass": "NEARLINE"`},
 	} {
-		a := w.do(test.method, test.path, []byte(test.body), test.headers...)
-		if a.StatusCode != test.status || !strings.Contains(a.body, test.has) {
-			t.Errorf("%s %.80s = %d %.300s, want %d %q", test.method, test.path, a.StatusCode, a.body, test.status, test.has)
-		}
+		w.want(test.status, test.has, test.method, test.path, []byte(test.body), test.headers...)
 	}
 }
 
@@ -212,9 +197,7 @@ func TestBodyBeyondTotal(t *testing.T) {
 			if got := w.committed(uri); got != "" && got != "bytes=0-9" {
 				t.Errorf("committed %q, want at most 10 bytes", got)
 			}
-			if a := w.do("PUT", uri, data(10), "Content-Range: bytes 0-9/10"); a.StatusCode != 200 || a.json(t)["size"] != "10" {
-				t.Errorf("the finish: %d %s", a.StatusCode, a.body)
-			}
+			w.want(200, `"size": "10"`, "PUT", uri, data(10), "Content-Range: bytes 0-9/10")
 		})
 	}
 }
@@ -246,9 +229,7 @@ func TestChecksumsOfBothRequests(t *testing.T) {
 	}{{good, good, 200}, {bad, good, 400}, {good, bad, 400}} {
 		w := newWorld(t, nil)
 		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"crc32c":"`+test.first+`"}`), "Content-Type: application/json")
-		if a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Hash: crc32c="+test.last); a.StatusCode != test.status {
-			t.Errorf("%s, then %s: %d, want %d", test.first, test.last, a.StatusCode, test.status)
-		}
+		w.want(test.status, "", "PUT", a.Header.Get("Location"), data(9), "X-Goog-Hash: crc32c="+test.last)
 	}
 }
 
@@ -284,10 +265,7 @@ func TestMetadataOfBothRequests(t *testing.T) {
 	for n, status := range map[int]int{8<<10 - 2: 200, 8<<10 - 1: 400} {
 		w := newWorld(t, nil)
 		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"metadata":{"a":""}}`), "Content-Type: application/json")
-		a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Meta-B: "+strings.Repeat("x", n))
-		if a.StatusCode != status {
-			t.Errorf("%d bytes in the last request: %d, want %d", n, a.StatusCode, status)
-		}
+		w.want(status, "", "PUT", a.Header.Get("Location"), data(9), "X-Goog-Meta-B: "+strings.Repeat("x", n))
 	}
 }
 
@@ -320,8 +298,7 @@ func TestMediaErrors(t *testing.T) {
 		{"/storage/v1/b/bkt/o/a?alt=media", "Range: bytes=9-", 416, "Request range not satisfiable"},
 		{"/storage/v1/b/bkt/o/a?alt=media&ifGenerationMatch=1", "Accept: */*", 412, "At least one of the pre-conditions you specified did not hold."},
 	} {
-		a := w.do("GET", test.path, nil, test.header)
-		if a.StatusCode != test.status || a.body != test.body || a.Header.Get("Content-Type") != "text/html; charset=UTF-8" {
+		if a := w.do("GET", test.path, nil, test.header); a.StatusCode != test.status || a.body != test.body || a.Header.Get("Content-Type") != "text/html; charset=UTF-8" {
 			t.Errorf("%s = %d %s %q, want %d %q", test.path, a.StatusCode, a.Header.Get("Content-Type"), a.body, test.status, test.body)
 		}
 	}

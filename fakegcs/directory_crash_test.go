@@ -101,10 +101,7 @@ func TestKilledAfterFinalize(t *testing.T) {
 			uri := w.start("x")
 			w.put(uri, 0, q, "*")
 			restore := keep(t, filepath.Join(dir, "sessions"))
-			a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q))
-			if err != nil || a.StatusCode != 200 {
-				t.Fatal(a.StatusCode, err)
-			}
+			a := w.chunk(200, uri, q, 2*q, fmt.Sprint(2*q))
 			change(w)
 			w = w.again(dir, func() {
 				restore()
@@ -131,10 +128,7 @@ func TestDeletedAfterKill(t *testing.T) {
 	w = w.again(dir, restore)
 	w.want(204, "", "DELETE", "/storage/v1/b/bkt/o/x", nil)
 	w = w.again(dir)
-	a := w.do("PUT", w.moved(uri), nil, "Content-Range: bytes */*")
-	if a.StatusCode != 200 || a.json(t)["size"] != fmt.Sprint(2*q) {
-		t.Errorf("the session: %d %v", a.StatusCode, a.Header)
-	}
+	w.want(200, `"size": "524288"`, "PUT", w.moved(uri), nil, "Content-Range: bytes */*")
 }
 
 // A bucket may have the name of a temporary file that a killed server left behind.
@@ -180,16 +174,10 @@ func TestKilledAfterComplete(t *testing.T) {
 	}
 	blobs := keep(t, filepath.Join(dir, "blobs"))
 	parts := keep(t, filepath.Join(dir, "parts"))
-	complete := func() answer {
-		return w.do("POST", "/bkt/x?uploadId="+id, []byte(list+"</CompleteMultipartUpload>"))
-	}
-	if a := complete(); a.StatusCode != 200 {
-		t.Fatal(a.StatusCode, a.body)
-	}
+	complete := []byte(list + "</CompleteMultipartUpload>")
+	w.want(200, "", "POST", "/bkt/x?uploadId="+id, complete)
 	w = w.again(dir, blobs, parts)
-	if a := complete(); a.StatusCode != 404 {
-		t.Errorf("second complete: %d %s", a.StatusCode, a.body)
-	}
+	w.want(404, "", "POST", "/bkt/x?uploadId="+id, complete)
 	left, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
 	if err != nil || len(left) != 2 {
 		t.Errorf("%d blobs for one object of two parts, %v", len(left), err)
@@ -240,9 +228,7 @@ func TestKilledWhileDeletingBucket(t *testing.T) {
 	})
 	w = w.again(dir) // with a new bucket, from newWorld
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))
-	if a := w.do("GET", "/storage/v1/b/bkt/o?softDeleted=true", nil); a.StatusCode != 200 || strings.Contains(a.body, `"name"`) {
-		t.Errorf("soft-deleted objects in a new bucket: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, `!"name"`, "GET", "/storage/v1/b/bkt/o?softDeleted=true", nil)
 }
 
 // A restart removes expired sessions from the directory.

@@ -90,10 +90,12 @@ func (w *world) do(method, target string, body []byte, headers ...string) answer
 }
 
 // want sends one request, and fails unless the reply has the status, and text in its body.
+// The body must not have a text after "!".
 func (w *world) want(status int, text, method, target string, body []byte, headers ...string) answer {
 	w.Helper()
 	a := w.do(method, target, body, headers...)
-	if a.StatusCode != status || !strings.Contains(a.body, text) {
+	unwanted, not := strings.CutPrefix(text, "!")
+	if a.StatusCode != status || not == strings.Contains(a.body, unwanted) {
 		w.Errorf("%s %.99s %.99q %.99q = %d %.300s, want %d %q", method, target, headers, body, a.StatusCode, a.body, status, text)
 	}
 	return a

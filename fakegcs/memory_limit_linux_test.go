@@ -3,7 +3,6 @@ package fakegcs_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -70,10 +69,7 @@ func TestFullDirectory(t *testing.T) {
 			t.Fatal("the file system does not get full")
 		}
 	}
-	a := w.do("PUT", uri, nil, "Content-Range: bytes */262144")
-	if a.StatusCode != 503 || !strings.Contains(a.body, "--dir") {
-		t.Errorf("a record on a full disk: %d %s", a.StatusCode, a.body)
-	}
+	w.want(503, "--dir", "PUT", uri, nil, "Content-Range: bytes */262144")
 	if err := os.Remove(filler.Name()); err != nil {
 		t.Fatal(err)
 	}

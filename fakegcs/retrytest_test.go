@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -154,9 +153,7 @@ func TestRetryInstructionsWait(t *testing.T) {
 			if a := w.do("PUT", uri, data(9), id); a.StatusCode != 200 || a.body != `{`+"\n"+`  "` || a.ContentLength != 5 {
 				t.Errorf("final reply: %d, length %d, %q", a.StatusCode, a.ContentLength, a.body)
 			}
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*", id); a.json(t)["size"] != "9" {
-				t.Errorf("final reply, again: %s", a.body)
-			}
+			w.want(200, `"size": "9"`, "PUT", uri, nil, "Content-Range: bytes */*", id)
 		}},
 		{"get", "return-broken-stream-after-256K", func(id string) {
 			w.do("GET", "/bkt/small", nil, id)
@@ -279,10 +276,7 @@ func TestControl(t *testing.T) {
 		{"POST", "/_fakegcs/token", "", 200, "access_token"},
 		{"GET", "/_fakegcs/nonsense", "", 404, "there is no GET"},
 	} {
-		a := w.do(test.method, test.path, []byte(test.body))
-		if a.StatusCode != test.status || !strings.Contains(a.body, test.has) {
-			t.Errorf("%s %s = %d %s, want %d %s", test.method, test.path, a.StatusCode, a.body, test.status, test.has)
-		}
+		w.want(test.status, test.has, test.method, test.path, []byte(test.body))
 	}
 	for range 10 {
 		w.do("GET", "/storage/v1/b/bkt", nil)
@@ -319,33 +313,24 @@ func TestRequestsKeepNoSecrets(t *testing.T) {
 // Tokens expire and can be revoked. A session URI needs none.
 func TestTokens(t *testing.T) {
 	bubble(t, &fakegcs.Options{RequireToken: true}, func(w *world) {
-		get := func(token string) int {
-			return w.do("GET", "/storage/v1/b/bkt", nil, "Authorization: Bearer "+token).StatusCode
+		get := func(token string, status int) {
+			t.Helper()
+			w.want(status, "", "GET", "/storage/v1/b/bkt", nil, "Authorization: Bearer "+token)
 		}
 		if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || !strings.Contains(a.body, "authError") {
 			t.Errorf("without a token: %d %s", a.StatusCode, a.body)
 		}
 		token := w.do("POST", "/_fakegcs/token", nil).json(w)["access_token"].(string)
 		uri := w.start("x", "Authorization: Bearer "+token)
-		if s := get(token); s != 200 {
-			t.Errorf("with a token: %d", s)
-		}
+		get(token, 200)
 		w.addFaults(faults.Fault{Do: faults.Action{Effect: faults.EffectRevoke}})
-		if s := get(token); s != http.StatusUnauthorized {
-			t.Errorf("the request that revokes it: %d", s)
-		}
-		if s := get(token); s != http.StatusUnauthorized {
-			t.Errorf("with a revoked token: %d", s)
-		}
+		get(token, 401)
+		get(token, 401)
 		w.want(200, "", "PUT", uri, data(5))
 		w.gcs.AllowToken("mine")
-		if s := get("mine"); s != 200 {
-			t.Errorf("with an issued token: %d", s)
-		}
+		get("mine", 200)
 		time.Sleep(time.Hour)
-		if s := get("mine"); s != http.StatusUnauthorized {
-			t.Errorf("with an expired token: %d", s)
-		}
+		get("mine", 401)
 	})
 }
 
@@ -361,7 +346,5 @@ func TestExpiry(t *testing.T) {
 	}
 	w.gcs.Advance(2 * time.Minute)
 	w.want(404, "", "PUT", open, nil, "Content-Range: bytes */*")
-	if a := w.do("PUT", finished, nil, "Content-Range: bytes */*"); a.StatusCode != 200 || a.json(t)["size"] != "9" {
-		t.Errorf("finished, after a week: %d", a.StatusCode)
-	}
+	w.want(200, `"size": "9"`, "PUT", finished, nil, "Content-Range: bytes */*")
 }
