@@ -93,9 +93,7 @@ func TestBatch(t *testing.T) {
 		{"sep", "multipart/mixed; boundary=sep"},
 		{"{}", "application/json"},
 	} {
-		if a := w.do("POST", "/batch/storage/v1", []byte(test.body), auth, "Content-Type: "+test.contentType); a.StatusCode != http.StatusBadRequest {
-			t.Errorf("%.40q as %s: %d, want 400", test.body, test.contentType, a.StatusCode)
-		}
+		w.want(http.StatusBadRequest, "", "POST", "/batch/storage/v1", []byte(test.body), auth, "Content-Type: "+test.contentType)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/md5"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -25,24 +23,16 @@ func TestBoundaries(t *testing.T) {
 		"chunks and tail": func(w *world, name string, p []byte) answer {
 			uri, at := w.start(name), 0
 			for ; len(p)-at > q; at += q {
-				if a, err := w.put(uri, at, at+q, "*"); err != nil || a.StatusCode != 308 {
-					w.Fatalf("%v %v", a, err)
-				}
+				w.chunk(308, uri, at, at+q, "*")
 			}
 			if len(p) == 0 {
 				return w.do("PUT", uri, nil, "Content-Range: bytes */0")
 			}
-			a, err := w.put(uri, at, len(p), fmt.Sprint(len(p)))
-			if err != nil {
-				w.Fatal(err)
-			}
-			return a
+			return w.chunk(200, uri, at, len(p), fmt.Sprint(len(p)))
 		},
 		"cut and resumed": func(w *world, name string, p []byte) answer {
 			uri := w.start(name)
-			if err := w.gcs.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: int64(len(p) * 3 / 4)}}); err != nil {
-				w.Fatal(err)
-			}
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: int64(len(p) * 3 / 4)}})
 			if _, err := w.try("PUT", uri, p); err == nil {
 				w.Fatal("the request was not cut")
 			}
@@ -54,11 +44,7 @@ func TestBoundaries(t *testing.T) {
 			if len(p) == 0 {
 				return w.do("PUT", uri, nil)
 			}
-			a, err := w.put(uri, last+1, len(p), fmt.Sprint(len(p)))
-			if err != nil {
-				w.Fatal(err)
-			}
-			return a
+			return w.chunk(200, uri, last+1, len(p), fmt.Sprint(len(p)))
 		},
 		"media": func(w *world, name string, p []byte) answer {
 			return w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name="+name, p)
@@ -95,9 +81,7 @@ func TestBoundaries(t *testing.T) {
 					if mode == "discard" {
 						continue
 					}
-					if got, err := w.gcs.ReadObject("bkt", name); err != nil || !bytes.Equal(got, p) {
-						t.Errorf("%s, size %d: read back %d bytes, %v", way, size, len(got), err)
-					}
+					w.holds(name, p)
 				}
 			}
 		})
@@ -107,20 +91,14 @@ func TestBoundaries(t *testing.T) {
 // An insert whose body was cut off makes no object.
 func TestCutInserts(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpInsert}, Times: -1, Do: faults.Action{Effect: faults.EffectCutRequest, Bytes: q + 1}}}})
-	for _, target := range []string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x", "/bkt/x"} {
-		method := "POST"
-		if target == "/bkt/x" {
-			method = "PUT"
-		}
+	for target, method := range map[string]string{"/upload/storage/v1/b/bkt/o?uploadType=media&name=x": "POST", "/bkt/x": "PUT"} {
 		if _, err := w.try(method, target, data(2*q)); err == nil {
 			t.Errorf("%s got a reply", target)
 		}
 	}
 	w.gcs.ClearFaults()
 	unfinished := "--b\r\n\r\n{\"name\":\"x\"}\r\n--b\r\n\r\nhello"
-	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart", []byte(unfinished), "Content-Type: multipart/related; boundary=b"); a.StatusCode != 400 {
-		t.Errorf("multipart without its end: %d %s", a.StatusCode, a.body)
-	}
+	w.want(400, "", "POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart", []byte(unfinished), "Content-Type: multipart/related; boundary=b")
 	if _, ok := w.gcs.Object("bkt", "x"); ok {
 		t.Error("the object exists")
 	}
@@ -142,12 +120,8 @@ func TestKnobs(t *testing.T) {
 	if a.StatusCode != 308 || a.Header.Get("x-goog-running-hash") != "crc32c="+crc(data(q)) {
 		t.Errorf("query: %d %v", a.StatusCode, a.Header)
 	}
-	if a := w.do("POST", "/upload/storage/v1/b/another/o?uploadType=media&name=x", nil); a.StatusCode != 200 {
-		t.Errorf("a new bucket: %d", a.StatusCode)
-	}
-	if a := w.do("POST", "/upload/storage/v1/b/NOT_VALID/o?uploadType=media&name=x", nil); a.StatusCode != 400 {
-		t.Errorf("a bucket with a bad name: %d", a.StatusCode)
-	}
+	w.want(200, "", "POST", "/upload/storage/v1/b/another/o?uploadType=media&name=x", nil)
+	w.want(400, "", "POST", "/upload/storage/v1/b/NOT_VALID/o?uploadType=media&name=x", nil)
 }
 
 // TestRefusals checks the status and the error of invalid requests.
@@ -200,10 +174,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/storage/v1/b/bkt/o/b/compose", `{"sourceObjects":[{"name":"a"}],"destination":{"storageClass":"LUKEWARM"}}`, nil, 400, "Invalid storage class"},
 		{"POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/c", `{"storageClass":"nearline"}`, nil, 200, `"storageClass": "NEARLINE"`},
 	} {
-		a := w.do(test.method, test.path, []byte(test.body), test.headers...)
-		if a.StatusCode != test.status || !strings.Contains(a.body, test.has) {
-			t.Errorf("%s %.80s = %d %.300s, want %d %q", test.method, test.path, a.StatusCode, a.body, test.status, test.has)
-		}
+		w.want(test.status, test.has, test.method, test.path, []byte(test.body), test.headers...)
 	}
 }
 
@@ -211,46 +182,22 @@ func TestRefusals(t *testing.T) {
 // can be finished afterwards.
 func TestBodyBeyondTotal(t *testing.T) {
 	for _, test := range []struct {
-		name, start, contentRange string
-		chunked                   bool
+		name, start, contentRange, chunked string // headers
 	}{
-		{"open range", "", "bytes 0-*/10", false},
-		{"open range, chunked", "", "bytes 0-*/10", true},
-		{"closed range, chunked", "", "bytes 0-9/10", true},
-		{"no range, chunked", "10", "", true},
-		{"open range without total", "10", "bytes 0-*/*", false},
+		{"open range", "", "Content-Range: bytes 0-*/10", ""},
+		{"open range, chunked", "", "Content-Range: bytes 0-*/10", chunked},
+		{"closed range, chunked", "", "Content-Range: bytes 0-9/10", chunked},
+		{"no range, chunked", "X-Upload-Content-Length: 10", "", chunked},
+		{"open range without total", "X-Upload-Content-Length: 10", "Content-Range: bytes 0-*/*", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			var headers []string
-			if test.start != "" {
-				headers = append(headers, "X-Upload-Content-Length: "+test.start)
-			}
-			uri := w.start("x", headers...)
-			req, err := http.NewRequest("PUT", uri, bytes.NewReader(data(20)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if test.chunked {
-				req.ContentLength = -1
-			}
-			if test.contentRange != "" {
-				req.Header.Set("Content-Range", test.contentRange)
-			}
-			resp, err := w.client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != 400 {
-				t.Errorf("a request with 20 bytes for an object of 10: %s", resp.Status)
-			}
+			uri := w.start("x", test.start)
+			w.want(400, "", "PUT", uri, data(20), test.contentRange, test.chunked)
 			if got := w.committed(uri); got != "" && got != "bytes=0-9" {
 				t.Errorf("committed %q, want at most 10 bytes", got)
 			}
-			if a := w.do("PUT", uri, data(10), "Content-Range: bytes 0-9/10"); a.StatusCode != 200 || a.json(t)["size"] != "10" {
-				t.Errorf("the finish: %d %s", a.StatusCode, a.body)
-			}
+			w.want(200, `"size": "10"`, "PUT", uri, data(10), "Content-Range: bytes 0-9/10")
 		})
 	}
 }
@@ -261,9 +208,7 @@ func TestBodyBeyondTotal(t *testing.T) {
 func TestTotalCannotChange(t *testing.T) {
 	w := newWorld(t, nil)
 	uri := w.start("x")
-	if a, err := w.put(uri, 0, q, "524288"); err != nil || a.StatusCode != 308 {
-		t.Fatalf("the first chunk: %v, %v", a.Response, err)
-	}
+	w.chunk(308, uri, 0, q, "524288")
 	for _, total := range []string{"786432", "262145"} {
 		if a := w.do("PUT", uri, data(q), "Content-Range: bytes 262144-524287/"+total); a.StatusCode != 400 || a.Header.Get("X-GUploader-UploadID") == "" {
 			t.Errorf("a total of %s: %d %s", total, a.StatusCode, a.body)
@@ -272,9 +217,7 @@ func TestTotalCannotChange(t *testing.T) {
 			t.Errorf("after a total of %s: committed %q", total, got)
 		}
 	}
-	if a, err := w.put(uri, q, 2*q, "524288"); err != nil || a.StatusCode != 200 {
-		t.Errorf("the first total: %v, %v", a.Response, err)
-	}
+	w.chunk(200, uri, q, 2*q, "524288")
 }
 
 // The checksums of the first and of the last request must both match.
@@ -286,9 +229,7 @@ func TestChecksumsOfBothRequests(t *testing.T) {
 	}{{good, good, 200}, {bad, good, 400}, {good, bad, 400}} {
 		w := newWorld(t, nil)
 		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"crc32c":"`+test.first+`"}`), "Content-Type: application/json")
-		if a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Hash: crc32c="+test.last); a.StatusCode != test.status {
-			t.Errorf("%s, then %s: %d, want %d", test.first, test.last, a.StatusCode, test.status)
-		}
+		w.want(test.status, "", "PUT", a.Header.Get("Location"), data(9), "X-Goog-Hash: crc32c="+test.last)
 	}
 }
 
@@ -315,20 +256,7 @@ func TestQueryWithoutLength(t *testing.T) {
 	uri := w.start("x")
 	w.put(uri, 0, q, "*")
 	for body, status := range map[string]int{"": 308, "x": 400} {
-		req, err := http.NewRequest("PUT", uri, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.ContentLength, req.Body = -1, io.NopCloser(strings.NewReader(body))
-		req.Header.Set("Content-Range", "bytes */*")
-		resp, err := w.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != status {
-			t.Errorf("a query with body %q: %s, want %d", body, resp.Status, status)
-		}
+		w.want(status, "", "PUT", uri, []byte(body), "Content-Range: bytes */*", chunked)
 	}
 }
 
@@ -337,10 +265,7 @@ func TestMetadataOfBothRequests(t *testing.T) {
 	for n, status := range map[int]int{8<<10 - 2: 200, 8<<10 - 1: 400} {
 		w := newWorld(t, nil)
 		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", []byte(`{"metadata":{"a":""}}`), "Content-Type: application/json")
-		a = w.do("PUT", a.Header.Get("Location"), data(9), "X-Goog-Meta-B: "+strings.Repeat("x", n))
-		if a.StatusCode != status {
-			t.Errorf("%d bytes in the last request: %d, want %d", n, a.StatusCode, status)
-		}
+		w.want(status, "", "PUT", a.Header.Get("Location"), data(9), "X-Goog-Meta-B: "+strings.Repeat("x", n))
 	}
 }
 
@@ -352,13 +277,9 @@ func TestTooLarge(t *testing.T) {
 		total  int64
 		status int
 	}{{most, 308}, {most + 1, 413}} {
-		if a, err := w.put(w.start("x"), 0, q, fmt.Sprint(test.total)); err != nil || a.StatusCode != test.status {
-			t.Errorf("total %d: %d %v, want %d", test.total, a.StatusCode, err, test.status)
-		}
+		w.chunk(test.status, w.start("x"), 0, q, fmt.Sprint(test.total))
 	}
-	if a := w.do("PUT", w.start("x"), data(q), fmt.Sprintf("Content-Range: bytes %d-%d/*", most, most+q-1)); a.StatusCode != 413 {
-		t.Errorf("a chunk beyond: %d, want 413", a.StatusCode)
-	}
+	w.want(413, "", "PUT", w.start("x"), data(q), fmt.Sprintf("Content-Range: bytes %d-%d/*", most, most+q-1))
 }
 
 // A failed request for an object's bytes returns the bare message, even in the JSON
@@ -377,8 +298,7 @@ func TestMediaErrors(t *testing.T) {
 		{"/storage/v1/b/bkt/o/a?alt=media", "Range: bytes=9-", 416, "Request range not satisfiable"},
 		{"/storage/v1/b/bkt/o/a?alt=media&ifGenerationMatch=1", "Accept: */*", 412, "At least one of the pre-conditions you specified did not hold."},
 	} {
-		a := w.do("GET", test.path, nil, test.header)
-		if a.StatusCode != test.status || a.body != test.body || a.Header.Get("Content-Type") != "text/html; charset=UTF-8" {
+		if a := w.do("GET", test.path, nil, test.header); a.StatusCode != test.status || a.body != test.body || a.Header.Get("Content-Type") != "text/html; charset=UTF-8" {
 			t.Errorf("%s = %d %s %q, want %d %q", test.path, a.StatusCode, a.Header.Get("Content-Type"), a.body, test.status, test.body)
 		}
 	}

@@ -8,12 +8,15 @@ import (
 	"gcsup/fakegcs"
 )
 
-// TestLocations checks the location type of each location.
+// TestLocations checks the location type of each location. A bucket in two regions has an objective for its replication.
 func TestLocations(t *testing.T) {
 	w := newWorld(t, nil)
-	for _, test := range [][3]string{{"eu", "EU", "multi-region"}, {"NAM4", "NAM4", "dual-region"}, {"europe-west3", "EUROPE-WEST3", "region"}} {
-		a := w.do("POST", "/storage/v1/b", []byte(`{"name":"in-`+strings.ToLower(test[0])+`","location":"`+test[0]+`"}`))
-		if m := a.json(t); a.StatusCode != 200 || m["location"] != test[1] || m["locationType"] != test[2] {
+	for _, test := range []struct {
+		given, location, kind string
+		rpo                   any
+	}{{"eu", "EU", "multi-region", nil}, {"NAM4", "NAM4", "dual-region", "DEFAULT"}, {"europe-west3", "EUROPE-WEST3", "region", nil}} {
+		a := w.do("POST", "/storage/v1/b", []byte(`{"name":"in-`+strings.ToLower(test.given)+`","location":"`+test.given+`"}`))
+		if m := a.json(t); a.StatusCode != 200 || m["location"] != test.location || m["locationType"] != test.kind || m["rpo"] != test.rpo {
 			t.Errorf("%v: %d %s", test, a.StatusCode, a.body)
 		}
 	}
@@ -23,9 +26,7 @@ func TestLocations(t *testing.T) {
 func TestBucketPages(t *testing.T) {
 	w := newWorld(t, nil) // has "bkt"
 	for _, name := range []string{"pag-c", "pag-a", "pag-d", "pag-b"} {
-		if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: name}); err != nil {
-			t.Fatal(err)
-		}
+		w.createBucket(fakegcs.Bucket{Name: name})
 	}
 	for limit := 1; limit <= 5; limit++ {
 		var got []string

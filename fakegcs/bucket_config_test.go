@@ -37,17 +37,6 @@ func equalJSON(t *testing.T, a any, b string) bool {
 	return reflect.DeepEqual(a, want)
 }
 
-// TestReplicationOfDualRegion checks that a bucket in two regions has an objective for its replication.
-func TestReplicationOfDualRegion(t *testing.T) {
-	w := newWorld(t, nil)
-	for location, want := range map[string]any{"NAM4": "DEFAULT", "us-east1": nil} {
-		a := w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"in-`+strings.ToLower(location)+`","location":"`+location+`"}`))
-		if got := a.json(w)["rpo"]; got != want {
-			t.Errorf("%s: rpo is %v, want %v", location, got, want)
-		}
-	}
-}
-
 // A bucket keeps its configuration: in the reply, in GET and list, and after a
 // restart of the server.
 func TestBucketKeepsItsConfiguration(t *testing.T) {
@@ -66,10 +55,7 @@ func TestBucketKeepsItsConfiguration(t *testing.T) {
 		all = append(all, `"`+field+`":`+value)
 	}
 	body := "{" + strings.Join(all, ",") + `,"name":"created"}`
-	created := w.do("POST", "/storage/v1/b?project=p", []byte(body))
-	if created.StatusCode != 200 {
-		t.Fatalf("create: %d %s", created.StatusCode, created.body)
-	}
+	created := w.want(200, "", "POST", "/storage/v1/b?project=p", []byte(body))
 	for field, value := range configurations {
 		check("create", created.json(t), field, value)
 		check("get", w.do("GET", "/storage/v1/b/created?x"+paid, nil).json(t), field, value)
@@ -84,10 +70,7 @@ func TestBucketKeepsItsConfiguration(t *testing.T) {
 			}
 		}
 	}
-	if err := w.gcs.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w = newWorld(t, &fakegcs.Options{Dir: dir})
+	w = w.again(dir)
 	for field, value := range configurations {
 		check("after a restart", w.do("GET", "/storage/v1/b/created?x"+paid, nil).json(t), field, value)
 	}
@@ -161,35 +144,26 @@ func TestFieldsAreRefusedRatherThanDropped(t *testing.T) {
 		{`{"acl":[{"entity":"allUsers","role":"WRITER"}]}`, "WRITER"}, {`{"acl":[{"entity":"you","role":"READER"}]}`, "you"},
 		{`{"contexts":{"custom":{"k":"v"}}}`, "contexts.custom"}, {`{"contexts":{"custom":{"k":{"value":""}}}}`, "1 to 256"},
 	}
-	refused := func(a answer, want string) {
-		t.Helper()
-		if a.StatusCode != 400 || !strings.Contains(a.body, want) {
-			t.Errorf("%s %s: %d %s, want a refusal with %q", a.Request.Method, a.Request.URL, a.StatusCode, a.body, want)
-		}
-	}
 	before := w.do("GET", "/storage/v1/b/bkt", nil).body
 	for _, test := range buckets {
-		refused(w.do("PATCH", "/storage/v1/b/bkt", []byte(test.body)), test.want)
-		refused(w.do("PUT", "/storage/v1/b/bkt", []byte(test.body)), test.want)
-		refused(w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"another",`+test.body[1:])), test.want)
+		w.want(400, test.want, "PATCH", "/storage/v1/b/bkt", []byte(test.body))
+		w.want(400, test.want, "PUT", "/storage/v1/b/bkt", []byte(test.body))
+		w.want(400, test.want, "POST", "/storage/v1/b?project=p", []byte(`{"name":"another",`+test.body[1:]))
 	}
 	if after := w.do("GET", "/storage/v1/b/bkt", nil).body; after != before {
 		t.Errorf("the bucket changed from %s to %s", before, after)
 	}
-	if a := w.do("GET", "/storage/v1/b/another", nil); a.StatusCode != 404 {
-		t.Errorf("a bucket was created: %s", a.body)
-	}
+	w.want(404, "", "GET", "/storage/v1/b/another", nil)
 	for _, test := range objects {
-		start := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=y", []byte(test.body), "Content-Type: application/json")
-		refused(start, test.want)
+		w.want(400, test.want, "POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=y", []byte(test.body), "Content-Type: application/json")
 		multipart := "--b\r\nContent-Type: application/json\r\n\r\n" + test.body + "\r\n--b\r\n\r\nbytes\r\n--b--"
-		refused(w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=y", []byte(multipart), "Content-Type: multipart/related; boundary=b"), test.want)
-		refused(w.do("PATCH", "/storage/v1/b/bkt/o/x", []byte(test.body)), test.want)
-		refused(w.do("POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/bkt/o/y", []byte(test.body)), test.want)
+		w.want(400, test.want, "POST", "/upload/storage/v1/b/bkt/o?uploadType=multipart&name=y", []byte(multipart), "Content-Type: multipart/related; boundary=b")
+		w.want(400, test.want, "PATCH", "/storage/v1/b/bkt/o/x", []byte(test.body))
+		w.want(400, test.want, "POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/bkt/o/y", []byte(test.body))
 		compose := `{"destination":` + test.body + `,"sourceObjects":[{"name":"x"}]}`
-		refused(w.do("POST", "/storage/v1/b/bkt/o/y/compose", []byte(compose)), test.want)
+		w.want(400, test.want, "POST", "/storage/v1/b/bkt/o/y/compose", []byte(compose))
 	}
-	refused(w.do("POST", "/storage/v1/b/bkt/o/y/compose", []byte(`{"sourceObjects":[{"name":"x","offset":1}]}`)), "offset")
+	w.want(400, "offset", "POST", "/storage/v1/b/bkt/o/y/compose", []byte(`{"sourceObjects":[{"name":"x","offset":1}]}`))
 	if strings.Count(log.String(), "ipFilter") != 1 {
 		t.Errorf("the log does not name the missing field once: %s", log.String())
 	}
@@ -208,37 +182,23 @@ func TestResourcesCanBeSentBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, method := range []string{"PUT", "PATCH"} {
-			if a := w.do(method, path, body); a.StatusCode != 200 {
-				t.Errorf("%s %s: %d %s", method, path, a.StatusCode, a.body)
-			}
+			w.want(200, "", method, path, body)
 		}
 	}
-	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":{"enabled": false},"ipFilter":{},"customPlacementConfig":null,"acl":null}`)); a.StatusCode != 200 {
-		t.Errorf("empty fields: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":{"enabled": false},"ipFilter":{},"customPlacementConfig":null,"acl":null}`))
 }
 
-// New objects in a bucket with a default event-based hold have that hold.
-func TestDefaultHoldIsPutOnNewObjects(t *testing.T) {
+// New objects have the default event-based hold of their bucket, and the name of its default KMS key.
+func TestDefaultsOfNewObjects(t *testing.T) {
 	w := newWorld(t, nil)
-	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"defaultEventBasedHold":true}`))
-	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5)); a.json(t)["eventBasedHold"] != true {
-		t.Errorf("an object without the hold: %s", a.body)
-	}
-	if a := w.do("DELETE", "/storage/v1/b/bkt/o/x", nil); a.StatusCode != 403 {
-		t.Errorf("delete under the hold: %d", a.StatusCode)
-	}
-}
-
-// New objects in a bucket with a default KMS key have the name of that key.
-func TestDefaultKeyIsNamedOnNewObjects(t *testing.T) {
-	w := newWorld(t, nil)
-	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"encryption":{"defaultKmsKeyName":"k"}}`))
+	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"defaultEventBasedHold":true,"encryption":{"defaultKmsKeyName":"k"}}`))
 	for target, want := range map[string]string{"name=x": "k", "name=y&kmsKeyName=other": "other"} {
-		if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&"+target, data(5)); a.json(t)["kmsKeyName"] != want {
+		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&"+target, data(5))
+		if a.json(t)["kmsKeyName"] != want || a.json(t)["eventBasedHold"] != true {
 			t.Errorf("%s: %s", target, a.body)
 		}
 	}
+	w.want(403, "", "DELETE", "/storage/v1/b/bkt/o/x", nil)
 }
 
 // The regions of a bucket make it a dual-region, and a zone makes it zonal. Neither can change.
@@ -258,9 +218,7 @@ func TestCustomPlacement(t *testing.T) {
 		`{"customPlacementConfig":{"dataLocations":["US-EAST1","US-EAST4"]}}`: 400,
 		`{"customPlacementConfig":null}`:                                      400,
 	} {
-		if a := w.do("PATCH", "/storage/v1/b/dual", []byte(patch)); a.StatusCode != want {
-			t.Errorf("%s: %d %s, want %d", patch, a.StatusCode, a.body, want)
-		}
+		w.want(want, "", "PATCH", "/storage/v1/b/dual", []byte(patch))
 	}
 	m := w.do("GET", "/storage/v1/b/dual", nil).json(t)
 	if !equalJSON(t, m["customPlacementConfig"], `{"dataLocations":["US-EAST1","US-WEST1"]}`) || m["location"] != "US" {
@@ -274,18 +232,13 @@ func TestAutoclass(t *testing.T) {
 	set := func(body string) map[string]any {
 		t.Helper()
 		w.gcs.Advance(time.Second)
-		a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":`+body+`}`))
-		if a.StatusCode != 200 {
-			t.Fatalf("%s: %d %s", body, a.StatusCode, a.body)
-		}
-		return a.json(t)["autoclass"].(map[string]any)
+		return w.want(200, "", "PATCH", "/storage/v1/b/bkt", []byte(`{"autoclass":`+body+`}`)).json(t)["autoclass"].(map[string]any)
 	}
 	on := set(`{"enabled":true}`)
 	if on["enabled"] != true || on["terminalStorageClass"] != "NEARLINE" || on["toggleTime"] == nil || on["terminalStorageClassUpdateTime"] == nil {
 		t.Errorf("enabled: %v", on)
 	}
-	same := set(`{"enabled":true}`)
-	if !reflect.DeepEqual(same, on) {
+	if same := set(`{"enabled":true}`); !reflect.DeepEqual(same, on) {
 		t.Errorf("enabled again: %v, before %v", same, on)
 	}
 	archive := set(`{"enabled":true,"terminalStorageClass":"ARCHIVE"}`)
@@ -313,35 +266,20 @@ func TestOwnerOfRequesterPays(t *testing.T) {
 	other, user := issued("assertion="+claims("you@example.com")), issued("grant_type=refresh_token&client_id=c&refresh_token=r")
 	self := header(claims("me@example.com"))
 	for name, creator := range map[string]string{"mine": owner, "nobodys": "X-None: 1"} {
-		if a := w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"`+name+`","billing":{"requesterPays":true}}`), creator); a.StatusCode != 200 {
-			t.Fatalf("create: %d %s", a.StatusCode, a.body)
-		}
+		w.want(200, "", "POST", "/storage/v1/b?project=p", []byte(`{"name":"`+name+`","billing":{"requesterPays":true}}`), creator)
 	}
-	check := func(when string) {
-		t.Helper()
-		for _, test := range []struct {
-			header, bucket string
-			want           int
-		}{
-			{owner, "mine", 200}, {again, "mine", 200}, {self, "mine", 200}, {other, "mine", 400}, {user, "mine", 400}, {header("unknown"), "mine", 400}, {"X-None: 1", "mine", 400},
-			{owner, "nobodys", 400}, {header("unknown"), "nobodys", 400}, {"X-None: 1", "nobodys", 400},
-		} {
-			if a := w.do("GET", "/storage/v1/b/"+test.bucket+"/o", nil, test.header); a.StatusCode != test.want {
-				t.Errorf("%s: %s with %s: %d %s, want %d", when, test.bucket, test.header, a.StatusCode, a.body, test.want)
-			}
-		}
+	for _, test := range []struct {
+		header, bucket string
+		want           int
+	}{
+		{owner, "mine", 200}, {again, "mine", 200}, {self, "mine", 200}, {other, "mine", 400}, {user, "mine", 400}, {header("unknown"), "mine", 400}, {"X-None: 1", "mine", 400},
+		{owner, "nobodys", 400}, {header("unknown"), "nobodys", 400}, {"X-None: 1", "nobodys", 400},
+	} {
+		w.want(test.want, "", "GET", "/storage/v1/b/"+test.bucket+"/o", nil, test.header)
 	}
-	check("at first")
-	if a := w.do("GET", "/mine", nil, owner); a.StatusCode != 200 {
-		t.Errorf("list by the XML API: %d %s", a.StatusCode, a.body)
-	}
-	if err := w.gcs.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w = newWorld(t, &fakegcs.Options{Dir: dir})
-	if a := w.do("GET", "/storage/v1/b/mine/o", nil, self); a.StatusCode != 200 {
-		t.Errorf("after a restart: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "GET", "/mine", nil, owner)
+	w = w.again(dir)
+	w.want(200, "", "GET", "/storage/v1/b/mine/o", nil, self)
 }
 
 // A request to a bucket whose requester pays must name the project that pays. The
@@ -351,9 +289,7 @@ func TestRequesterPays(t *testing.T) {
 	w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=x", data(5))
 	w.do("POST", "/storage/v1/b?project=p", []byte(`{"name":"other"}`))
 	w.do("POST", "/upload/storage/v1/b/other/o?uploadType=media&name=x", data(5))
-	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"billing":{"requesterPays":true}}`)); a.StatusCode != 200 {
-		t.Fatalf("patch: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PATCH", "/storage/v1/b/bkt", []byte(`{"billing":{"requesterPays":true}}`))
 	for _, test := range []struct{ method, path, body string }{
 		{"GET", "/storage/v1/b/bkt", ""}, {"PATCH", "/storage/v1/b/bkt", "{}"}, {"GET", "/storage/v1/b/bkt/o", ""}, {"GET", "/storage/v1/b/bkt/storageLayout", ""},
 		{"GET", "/storage/v1/b/bkt/o/x", ""}, {"GET", "/storage/v1/b/bkt/o/x?alt=media", ""}, {"PATCH", "/storage/v1/b/bkt/o/x", "{}"},
@@ -362,14 +298,11 @@ func TestRequesterPays(t *testing.T) {
 		{"POST", "/storage/v1/b/bkt/o/x/rewriteTo/b/other/o/y", "{}"}, {"POST", "/storage/v1/b/other/o/x/rewriteTo/b/bkt/o/y", "{}"},
 		{"GET", "/bkt/x", ""}, {"GET", "/bkt", ""}, {"DELETE", "/storage/v1/b/bkt/o/x", ""}, {"DELETE", "/storage/v1/b/bkt", ""},
 	} {
-		a := w.do(test.method, test.path, []byte(test.body))
 		message := "Bucket is requester pays bucket but no user project provided." // of the JSON API
 		if strings.HasPrefix(test.path, "/bkt") {
 			message = "Bucket is a requester pays bucket but no user project provided."
 		}
-		if a.StatusCode != 400 || !strings.Contains(a.body, message) {
-			t.Errorf("%s %s without a project: %d %s", test.method, test.path, a.StatusCode, a.body)
-		}
+		a := w.want(400, message, test.method, test.path, []byte(test.body))
 		if strings.HasPrefix(test.path, "/bkt") != strings.Contains(a.body, "<Code>UserProjectMissing</Code>") {
 			t.Errorf("%s %s without a project: %s", test.method, test.path, a.body)
 		}
@@ -380,32 +313,15 @@ func TestRequesterPays(t *testing.T) {
 		if test.method == "DELETE" {
 			continue
 		}
-		for name, paid := range map[string]answer{
-			"parameter": w.do(test.method, test.path+separator+"userProject=p", []byte(test.body)),
-			"header":    w.do(test.method, test.path, []byte(test.body), "X-Goog-User-Project: p"),
-		} {
-			if paid.StatusCode != 200 {
-				t.Errorf("%s %s with a project in a %s: %d %s", test.method, test.path, name, paid.StatusCode, paid.body)
-			}
-		}
+		w.want(200, "", test.method, test.path+separator+"userProject=p", []byte(test.body))
+		w.want(200, "", test.method, test.path, []byte(test.body), "X-Goog-User-Project: p")
 	}
-	copied := w.do("PUT", "/other/copied", nil, "x-goog-copy-source: bkt/x")
-	if copied.StatusCode != 400 || !strings.Contains(copied.body, "UserProjectMissing") {
-		t.Errorf("XML copy: %d %s", copied.StatusCode, copied.body)
-	}
+	w.want(400, "UserProjectMissing", "PUT", "/other/copied", nil, "x-goog-copy-source: bkt/x")
 	uri := w.start("session", "X-Goog-User-Project: p")
-	if a := w.do("PUT", uri, data(5), "Content-Range: bytes 0-4/5"); a.StatusCode != 200 {
-		t.Errorf("data of a session: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("GET", "/storage/v1/b?project=p", nil); a.StatusCode != 200 {
-		t.Errorf("list buckets: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("PATCH", "/storage/v1/b/bkt?userProject=p", []byte(`{"billing":{"requesterPays":false}}`)); a.StatusCode != 200 {
-		t.Errorf("disable requester pays: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 200 {
-		t.Errorf("read without requester pays: %d", a.StatusCode)
-	}
+	w.want(200, "", "PUT", uri, data(5), "Content-Range: bytes 0-4/5")
+	w.want(200, "", "GET", "/storage/v1/b?project=p", nil)
+	w.want(200, "", "PATCH", "/storage/v1/b/bkt?userProject=p", []byte(`{"billing":{"requesterPays":false}}`))
+	w.want(200, "", "GET", "/bkt/x", nil)
 }
 
 // The server sets the time of a setting when the setting changes. PATCH merges the access configuration, and PUT replaces it.
@@ -414,11 +330,7 @@ func TestTimesOfSettings(t *testing.T) {
 	set := func(method, body string) map[string]any {
 		t.Helper()
 		w.gcs.Advance(time.Second)
-		a := w.do(method, "/storage/v1/b/bkt", []byte(body))
-		if a.StatusCode != 200 {
-			t.Fatalf("%s %s: %d %s", method, body, a.StatusCode, a.body)
-		}
-		return a.json(t)
+		return w.want(200, "", method, "/storage/v1/b/bkt", []byte(body)).json(t)
 	}
 	for _, test := range [][4]string{
 		{"retentionPolicy", "effectiveTime", `{"retentionPeriod":"60"}`, `{"retentionPeriod":"70"}`},

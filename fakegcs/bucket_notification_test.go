@@ -23,29 +23,18 @@ func TestNotifications(t *testing.T) {
 		{`{"topic":"t","payload_format":"NONE","prefix":"logs/"}`, 400},
 		{`{"payload_format":"NONE"}`, 400},
 	} {
-		if a := w.do("POST", path, []byte(test.body)); a.StatusCode != test.status {
-			t.Errorf("%s: %d %s, want %d", test.body, a.StatusCode, a.body, test.status)
-		}
+		w.want(test.status, "", "POST", path, []byte(test.body))
 	}
-	if a := w.do("DELETE", path+"/2", nil); a.StatusCode != 204 {
-		t.Errorf("delete: %d", a.StatusCode)
-	}
-	if a := w.do("DELETE", path+"/2", nil); a.StatusCode != 404 {
-		t.Errorf("delete again: %d, want 404", a.StatusCode)
-	}
-	if a := w.do("GET", path+"/1", nil); a.StatusCode != 200 || !strings.Contains(a.body, `"object_name_prefix": "logs/"`) {
-		t.Errorf("get: %d %s", a.StatusCode, a.body)
-	}
+	w.want(204, "", "DELETE", path+"/2", nil)
+	w.want(404, "", "DELETE", path+"/2", nil)
+	w.want(200, `"object_name_prefix": "logs/"`, "GET", path+"/1", nil)
 	if a := w.do("GET", path+"?fields=items(object_name_prefix,event_types)", nil); a.StatusCode != 200 || !strings.Contains(a.body, "OBJECT_FINALIZE") || strings.Contains(a.body, "topic") {
 		t.Errorf("list: %d %s", a.StatusCode, a.body)
 	}
 	if a := w.do("GET", "/storage/v1/b/bkt", nil); strings.Contains(a.body, "otification") {
 		t.Errorf("the bucket has its notifications: %s", a.body)
 	}
-	if err := w.gcs.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := newWorld(t, &fakegcs.Options{Dir: dir})
+	again := w.again(dir)
 	if a := again.do("GET", path, nil); strings.Count(a.body, `"id"`) != 1 || !strings.Contains(a.body, "logs/") {
 		t.Errorf("after a restart: %s", a.body)
 	}

@@ -83,12 +83,8 @@ func TestCreateBucketFields(t *testing.T) {
 			t.Errorf("the bucket has no %s:\n%s", want, body)
 		}
 	}
-	if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "payers", RequesterPays: true}); err != nil {
-		t.Fatal(err)
-	}
-	if a := w.do("GET", "/storage/v1/b/payers/o", nil); a.StatusCode != 400 {
-		t.Errorf("requester pays: %d", a.StatusCode)
-	}
+	w.createBucket(fakegcs.Bucket{Name: "payers", RequesterPays: true})
+	w.want(400, "", "GET", "/storage/v1/b/payers/o", nil)
 }
 
 func TestSeed(t *testing.T) {

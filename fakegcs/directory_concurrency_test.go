@@ -108,7 +108,7 @@ func TestDirectoryAfterConcurrentChanges(t *testing.T) {
 			if len(want) == 0 {
 				t.Error("there are no objects")
 			}
-			w = w.again(dir, func() {})
+			w = w.again(dir)
 			if got := w.generationsOf(kinds...); !slices.Equal(got, want) {
 				t.Errorf("after a restart:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}

@@ -1,7 +1,6 @@
 package fakegcs_test
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,13 +17,15 @@ import (
 // These tests simulate a kill between two writes to the directory: they restore files
 // as they were before the second write.
 
-// again calls change and starts a new server on w's directory.
-func (w *world) again(dir string, change func()) *world {
+// again closes the server, makes the changes to its directory, and starts a new server there.
+func (w *world) again(dir string, changes ...func()) *world {
 	w.Helper()
 	if err := w.gcs.Close(); err != nil {
 		w.Fatal(err)
 	}
-	change()
+	for _, change := range changes {
+		change()
+	}
 	return newWorld(w.T, &fakegcs.Options{Dir: dir})
 }
 
@@ -100,10 +101,7 @@ func TestKilledAfterFinalize(t *testing.T) {
 			uri := w.start("x")
 			w.put(uri, 0, q, "*")
 			restore := keep(t, filepath.Join(dir, "sessions"))
-			a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q))
-			if err != nil || a.StatusCode != 200 {
-				t.Fatal(a.StatusCode, err)
-			}
+			a := w.chunk(200, uri, q, 2*q, fmt.Sprint(2*q))
 			change(w)
 			w = w.again(dir, func() {
 				restore()
@@ -126,27 +124,18 @@ func TestDeletedAfterKill(t *testing.T) {
 	uri := w.start("x")
 	w.put(uri, 0, q, "*")
 	restore := keep(t, filepath.Join(dir, "sessions"))
-	if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 {
-		t.Fatal(a.StatusCode, err)
-	}
+	w.chunk(200, uri, q, 2*q, fmt.Sprint(2*q))
 	w = w.again(dir, restore)
-	if a := w.do("DELETE", "/storage/v1/b/bkt/o/x", nil); a.StatusCode != 204 {
-		t.Fatal(a.StatusCode, a.body)
-	}
-	w = w.again(dir, func() {})
-	a := w.do("PUT", w.moved(uri), nil, "Content-Range: bytes */*")
-	if a.StatusCode != 200 || a.json(t)["size"] != fmt.Sprint(2*q) {
-		t.Errorf("the session: %d %v", a.StatusCode, a.Header)
-	}
+	w.want(204, "", "DELETE", "/storage/v1/b/bkt/o/x", nil)
+	w = w.again(dir)
+	w.want(200, `"size": "524288"`, "PUT", w.moved(uri), nil, "Content-Range: bytes */*")
 }
 
 // A bucket may have the name of a temporary file that a killed server left behind.
 func TestBucketNamedLikeALeftover(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
-	if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "data.tmp"}); err != nil {
-		t.Fatal(err)
-	}
+	w.createBucket(fakegcs.Bucket{Name: "data.tmp"})
 	w.do("POST", "/upload/storage/v1/b/data.tmp/o?uploadType=media&name=x", data(9))
 	leftover := filepath.Join(dir, "sessions", "abc.tmp")
 	w = w.again(dir, func() {
@@ -179,29 +168,21 @@ func TestKilledAfterComplete(t *testing.T) {
 	}
 	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(20*q)) // replaced: too small for its place
 	w.do("PUT", "/bkt/x?partNumber=1&uploadId="+id, data(21*q))
-	w = w.again(dir, func() {})
+	w = w.again(dir)
 	if a := w.do("GET", "/bkt/x?uploadId="+id, nil); strings.Count(a.body, fmt.Sprintf("<Size>%d</Size>", 21*q)) != 2 {
 		t.Errorf("parts after a restart: %s", a.body)
 	}
 	blobs := keep(t, filepath.Join(dir, "blobs"))
 	parts := keep(t, filepath.Join(dir, "parts"))
-	complete := func() answer {
-		return w.do("POST", "/bkt/x?uploadId="+id, []byte(list+"</CompleteMultipartUpload>"))
-	}
-	if a := complete(); a.StatusCode != 200 {
-		t.Fatal(a.StatusCode, a.body)
-	}
-	w = w.again(dir, func() { blobs(); parts() })
-	if a := complete(); a.StatusCode != 404 {
-		t.Errorf("second complete: %d %s", a.StatusCode, a.body)
-	}
+	complete := []byte(list + "</CompleteMultipartUpload>")
+	w.want(200, "", "POST", "/bkt/x?uploadId="+id, complete)
+	w = w.again(dir, blobs, parts)
+	w.want(404, "", "POST", "/bkt/x?uploadId="+id, complete)
 	left, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
 	if err != nil || len(left) != 2 {
 		t.Errorf("%d blobs for one object of two parts, %v", len(left), err)
 	}
-	if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, slices.Concat(data(21*q), data(21*q))) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
+	w.holds("x", slices.Concat(data(21*q), data(21*q)))
 }
 
 // A retention policy applies to all objects as soon as the bucket has it, even if the
@@ -228,9 +209,7 @@ func TestKilledWhileRetaining(t *testing.T) {
 	if got.RetentionExpirationTime.IsZero() || !got.RetentionExpirationTime.Equal(want.RetentionExpirationTime) {
 		t.Errorf("retained until %v, want %v", got.RetentionExpirationTime, want.RetentionExpirationTime)
 	}
-	if a := w.do("DELETE", "/storage/v1/b/bkt/o/x", nil); a.StatusCode != 403 {
-		t.Errorf("delete: %d", a.StatusCode)
-	}
+	w.want(403, "", "DELETE", "/storage/v1/b/bkt/o/x", nil)
 }
 
 // The rest of a bucket that was being deleted does not appear in a new bucket of the
@@ -247,11 +226,9 @@ func TestKilledWhileDeletingBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	w = w.again(dir, func() {}) // with a new bucket, from newWorld
+	w = w.again(dir) // with a new bucket, from newWorld
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))
-	if a := w.do("GET", "/storage/v1/b/bkt/o?softDeleted=true", nil); a.StatusCode != 200 || strings.Contains(a.body, `"name"`) {
-		t.Errorf("soft-deleted objects in a new bucket: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, `!"name"`, "GET", "/storage/v1/b/bkt/o?softDeleted=true", nil)
 }
 
 // A restart removes expired sessions from the directory.
@@ -261,9 +238,7 @@ func TestExpiredSessionsAreRemoved(t *testing.T) {
 	uri := w.start("x")
 	w.put(uri, 0, q, "*")
 	w = w.again(dir, func() { age(t, dir) })
-	if a := w.do("PUT", w.moved(uri), nil, "Content-Range: bytes */*"); a.StatusCode != 404 {
-		t.Errorf("an expired session: %d", a.StatusCode)
-	}
+	w.want(404, "", "PUT", w.moved(uri), nil, "Content-Range: bytes */*")
 	for _, sub := range []string{"sessions", "blobs"} {
 		if left, err := os.ReadDir(filepath.Join(dir, sub)); err != nil || len(left) > 0 {
 			t.Errorf("%s: %v %v", sub, left, err)

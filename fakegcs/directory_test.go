@@ -71,11 +71,9 @@ func TestKilledServer(t *testing.T) {
 	content := data(24*q + 99)
 	url, emulator := startEmulator(t, dir, "")
 	w := &world{T: t, url: url, client: &http.Client{}}
-	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=before", content[:q+1]); a.StatusCode != 200 {
-		t.Fatal(a.body)
-	}
+	w.want(200, "", "POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=before", content[:q+1])
 	uri := w.start("x")
-	session := func() string { return url + uri[strings.Index(uri, "/upload"):] }
+	session := func() string { return w.moved(uri) }
 	committed := 0
 	for round := range 5 {
 		// Send one request slowly enough for a kill in the middle.
@@ -111,16 +109,11 @@ func TestKilledServer(t *testing.T) {
 		committed = last
 	}
 	t.Logf("%d bytes survived", committed)
-	a, err := w.try("PUT", session(), content[committed:], chunkRange(committed, len(content), fmt.Sprint(len(content))), "X-Goog-Hash: crc32c="+crc(content))
-	if err != nil || a.StatusCode != 200 {
-		t.Fatalf("%v %v", a, err)
-	}
+	w.want(200, "", "PUT", session(), content[committed:], chunkRange(committed, len(content), fmt.Sprint(len(content))), "X-Goog-Hash: crc32c="+crc(content))
 	emulator.Kill()
 	url, emulator = startEmulator(t, dir, "")
 	w.url = url
-	if a := w.do("PUT", session(), nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
-		t.Errorf("finished session after a restart: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PUT", session(), nil, "Content-Range: bytes */*")
 	for name, want := range map[string][]byte{"x": content, "before": content[:q+1]} {
 		a := w.do("GET", "/storage/v1/b/bkt/o/"+name+"?alt=media", nil)
 		if !bytes.Equal([]byte(a.body), want) {
@@ -175,14 +168,11 @@ func TestRestart(t *testing.T) {
 	if len(blobs) != len(names)+1 {
 		t.Errorf("%d blobs in the directory, want one per object and unfinished upload: %d", len(blobs), len(names)+1)
 	}
-	if err := w.gcs.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "blobs", "orphan"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	w2 := newWorld(t, &fakegcs.Options{Dir: dir})
+	w2 := w.again(dir, func() {
+		if err := os.WriteFile(filepath.Join(dir, "blobs", "orphan"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
 	for _, name := range names {
 		if got, err := w2.gcs.ReadObject("bkt", name); string(got) != "content of "+name || err != nil {
 			t.Errorf("%q has %q, %v", name, got, err)
@@ -192,9 +182,7 @@ func TestRestart(t *testing.T) {
 	if got := w2.committed(uri); got != fmt.Sprintf("bytes=0-%d", q+76) {
 		t.Errorf("unaligned upload: committed %q", got)
 	}
-	if a, err := w2.put(uri, q+77, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(data(2*q)) {
-		t.Errorf("finish: %s %v", a.body, err)
-	}
+	w2.want(200, crc(data(2*q)), "PUT", uri, data(2 * q)[q+77:], chunkRange(q+77, 2*q, "524288"))
 	if _, err := os.Stat(filepath.Join(dir, "blobs", "orphan")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an orphaned blob was left: %v", err)
 	}
@@ -219,36 +207,27 @@ func TestDirectoryFails(t *testing.T) {
 	w.put(uri, 0, q, "*")
 	blobs, away := filepath.Join(dir, "blobs"), filepath.Join(dir, "away")
 	buckets, gone := filepath.Join(dir, "buckets"), filepath.Join(dir, "gone")
-	rename := func(from, to string) {
-		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rename(blobs, away)
-	if a, err := w.put(uri, q, 2*q, "*"); err != nil || a.StatusCode != 500 {
-		t.Errorf("a chunk without the blobs: %d %v", a.StatusCode, err)
-	}
-	if a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", []byte("y")); a.StatusCode != 500 {
-		t.Errorf("an insert without the blobs: %d", a.StatusCode)
-	}
+	rename(t, blobs, away)
+	w.chunk(500, uri, q, 2*q, "*")
+	w.want(500, "", "POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", []byte("y"))
 	if got := w.committed(uri); got != "bytes=0-262143" {
 		t.Errorf("committed %q", got)
 	}
-	rename(away, blobs)
-	rename(buckets, gone)
-	if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 500 {
-		t.Errorf("the last chunk without the records: %d %v", a.StatusCode, err)
-	}
+	rename(t, away, blobs)
+	rename(t, buckets, gone)
+	w.chunk(500, uri, q, 2*q, fmt.Sprint(2*q))
 	if _, ok := w.gcs.Object("bkt", "x"); ok {
 		t.Error("the object exists")
 	}
-	rename(gone, buckets)
-	if a := w.do("PUT", uri, nil, "Content-Range: bytes */524288", "X-Goog-Hash: crc32c="+crc(data(2*q))); a.StatusCode != 200 {
-		t.Errorf("the last chunk: %d %s", a.StatusCode, a.body)
-	}
-	if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(2*q)) {
-		t.Errorf("object has %d bytes, %v", len(got), err)
+	rename(t, gone, buckets)
+	w.want(200, "", "PUT", uri, nil, "Content-Range: bytes */524288", "X-Goog-Hash: crc32c="+crc(data(2*q)))
+	w.holds("x", data(2*q))
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -261,30 +240,18 @@ func TestSessionEndFails(t *testing.T) {
 	sessions, away := filepath.Join(dir, "sessions"), filepath.Join(dir, "away")
 	open, done := w.start("open"), w.start("done")
 	w.put(open, 0, q, "*")
-	if err := os.Rename(sessions, away); err != nil {
-		t.Fatal(err)
-	}
-	if a := w.do("DELETE", open, nil); a.StatusCode != 500 {
-		t.Errorf("cancel: %d", a.StatusCode)
-	}
-	if a := w.do("PUT", done, nil, "Content-Range: bytes */0"); a.StatusCode != 200 {
-		t.Errorf("finish: %d %s", a.StatusCode, a.body)
-	}
+	rename(t, sessions, away)
+	w.want(500, "", "DELETE", open, nil)
+	w.want(200, "", "PUT", done, nil, "Content-Range: bytes */0")
 	if _, secret, _ := strings.Cut(done, "upload_id="); !strings.Contains(log.String(), "save session: ") || strings.Contains(log.String(), secret) {
 		t.Errorf("log without the reason, or with a session URI: %s", log.String())
 	}
-	if err := os.Rename(away, sessions); err != nil {
-		t.Fatal(err)
-	}
+	rename(t, away, sessions)
 	if got := w.committed(open); got != "bytes=0-262143" {
 		t.Errorf("after a cancellation that failed: %q", got)
 	}
-	w = w.again(dir, func() {})
-	if a := w.do("PUT", w.url+done[strings.Index(done, "/upload"):], nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
-		t.Errorf("finished session after a restart: %d", a.StatusCode)
-	}
-	open = w.url + open[strings.Index(open, "/upload"):]
-	if a := w.do("DELETE", open, nil); a.StatusCode != 499 {
-		t.Errorf("cancel: %d", a.StatusCode)
-	}
+	w = w.again(dir)
+	w.want(200, "", "PUT", w.moved(done), nil, "Content-Range: bytes */*")
+	open = w.moved(open)
+	w.want(499, "", "DELETE", open, nil)
 }

@@ -17,13 +17,11 @@ func TestNth(t *testing.T) {
 	}}}
 	bubble(t, opts, func(w *world) {
 		one, two := w.start("one"), w.start("two")
-		for i, step := range []struct {
+		for _, step := range []struct {
 			uri          string
 			from, status int
 		}{{one, 0, 308}, {two, 0, 308}, {two, q, 500}, {two, q, 308}, {one, q, 500}, {one, q, 308}, {one, 2 * q, 308}} {
-			if a, err := w.put(step.uri, step.from, step.from+q, "*"); err != nil || a.StatusCode != step.status {
-				t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
-			}
+			w.chunk(step.status, step.uri, step.from, step.from+q, "*")
 		}
 		if r := w.gcs.FaultReport()[0]; r.Seen != 2 || r.Fired != 2 || r.Done {
 			t.Errorf("report: %+v", r)
@@ -43,9 +41,7 @@ func TestNthBesideOthers(t *testing.T) {
 			t.Errorf("request %d: %d, want %d", i+1, got, want)
 		}
 	}
-	if err := w.gcs.AddFaults(status(1, 500)); err != nil {
-		t.Fatal(err)
-	}
+	w.addFaults(status(1, 500))
 	if got := get(); got != 500 {
 		t.Errorf("the first request after a fault was added: %d, want 500", got)
 	}
@@ -57,10 +53,8 @@ func TestFinalizeByDeclaredLength(t *testing.T) {
 		{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
 	}})
 	uri := w.start("x", fmt.Sprint("X-Upload-Content-Length: ", 2*q))
-	for i, step := range []struct{ from, status int }{{0, 308}, {q, 503}, {q, 200}} {
-		if a, err := w.put(uri, step.from, step.from+q, "*"); err != nil || a.StatusCode != step.status {
-			t.Errorf("step %d: %d %v, want %d", i, a.StatusCode, err, step.status)
-		}
+	for _, step := range []struct{ from, status int }{{0, 308}, {q, 503}, {q, 200}} {
+		w.chunk(step.status, uri, step.from, step.from+q, "*")
 	}
 }
 
@@ -107,11 +101,8 @@ func TestFaultByNameInBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fault := faults.Fault{Match: faults.Match{Object: "x", Nth: 2}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
 			w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{fault}})
-			for i, want := range []int{200, 503, 200} {
-				a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
-				if a.StatusCode != want {
-					t.Errorf("request %d: %d %s, want %d", i+1, a.StatusCode, a.body, want)
-				}
+			for _, want := range []int{200, 503, 200} {
+				w.want(want, "", "POST", "/upload/storage/v1/b/bkt/o?uploadType="+test.kind, []byte(test.body), "Content-Type: "+test.contentType)
 			}
 			if got, _ := w.gcs.ReadObject("bkt", "x"); test.kind == "multipart" && string(got) != media {
 				t.Errorf("the object has %d bytes, want %d", len(got), len(media))

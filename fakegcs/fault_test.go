@@ -2,6 +2,7 @@ package fakegcs_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +89,7 @@ func TestEffects(t *testing.T) {
 		do     faults.Action
 		status int           // of the faulty request; 0 if there is no reply
 		err    error         // of the client, if there is no reply
+		says   string        // the Range of the reply, if it is not that of the next query
 		after  string        // the Range of the next query
 		took   time.Duration // virtual
 		dead   bool
@@ -110,8 +113,9 @@ func TestEffects(t *testing.T) {
 		{do: faults.Action{Effect: faults.EffectDelay, For: 3 * time.Second}, status: 308, took: 3 * time.Second, after: "bytes=0-786431"},
 		{do: faults.Action{Effect: faults.EffectShortCommit, Bytes: q}, status: 308, after: "bytes=0-524287"},
 		{do: faults.Action{Effect: faults.EffectShortCommit, Bytes: 1}, status: 308, after: "bytes=0-786430"},
-		{do: faults.Action{Effect: faults.EffectNoRange}, status: 308, after: "bytes=0-786431"},
-		{do: faults.Action{Effect: faults.EffectWrongRange, Bytes: -q}, status: 308, after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectNoRange}, status: 308, says: "none", after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectWrongRange, Bytes: -q}, status: 308, says: "bytes=0-524287", after: "bytes=0-786431"},
+		{do: faults.Action{Effect: faults.EffectWrongRange, Bytes: 100}, status: 308, says: "bytes=0-786531", after: "bytes=0-786431"},
 		{do: faults.Action{Effect: faults.EffectWrongHash}, status: 308, after: "bytes=0-786431"},
 		{do: faults.Action{Effect: faults.EffectGone, Status: 429, Reason: "rateLimitExceeded"}, status: 410, after: "410 Gone", dead: true},
 		{do: faults.Action{Effect: faults.EffectNotFound}, status: 404, after: "404 Not Found", dead: true},
@@ -120,9 +124,7 @@ func TestEffects(t *testing.T) {
 		t.Run(string(test.do.Effect), func(t *testing.T) {
 			bubble(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpPut}, Skip: 1, Do: test.do}}}, func(w *world) {
 				uri := w.start("x")
-				if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
-					t.Fatalf("first chunk: %v %v", a, err)
-				}
+				w.chunk(308, uri, 0, q, "*")
 				start := time.Now()
 				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 				w.ctx = ctx
@@ -136,6 +138,10 @@ func TestEffects(t *testing.T) {
 					t.Errorf("error = %v, want status %d", err, test.status)
 				case test.err == nil && a.StatusCode != test.status:
 					t.Errorf("status = %d, want %d", a.StatusCode, test.status)
+				case test.status == 308:
+					if got, want := cmp.Or(a.Header.Get("Range"), "none"), cmp.Or(test.says, test.after); got != want {
+						t.Errorf("the reply has the Range %q, want %q", got, want)
+					}
 				}
 				if d := time.Since(start); d < test.took || d > test.took+200*time.Millisecond {
 					t.Errorf("took %v, want %v", d, test.took)
@@ -154,12 +160,8 @@ func TestEffects(t *testing.T) {
 				}
 				from := 0
 				fmt.Sscanf(test.after, "bytes=0-%d", &from)
-				if a, err := w.put(uri, from+1, size, fmt.Sprint(size)); err != nil || a.StatusCode != 200 {
-					t.Fatalf("last chunk: %v %v", a.body, err)
-				}
-				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(size)) {
-					t.Errorf("object has %d bytes, %v", len(got), err)
-				}
+				w.chunk(200, uri, from+1, size, fmt.Sprint(size))
+				w.holds("x", data(size))
 			})
 		})
 	}
@@ -171,198 +173,130 @@ func TestEffectsOnReplies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends many MiB, or many requests")
 	}
-	on := func(op faults.Op, do faults.Action) *fakegcs.Options {
-		return &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: op}, Do: do}}}
+	on := func(op faults.Op, do faults.Action) *fakegcs.Options { return &fakegcs.Options{Faults: fault(op, do)} }
+	rewinding := func(dir string) *fakegcs.Options {
+		opts := on(faults.OpPut, faults.Action{Effect: faults.EffectRewind, Bytes: q + 1})
+		opts.Faults[0].Skip, opts.Dir = 1, dir
+		return opts
 	}
-	t.Run("retry-after", func(t *testing.T) {
-		bubble(t, on("", faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {
+	rewound := func(w *world) {
+		uri := w.start("x")
+		w.put(uri, 0, 3*q, "*")
+		w.chunk(503, uri, 3*q, 4*q, "*")
+		a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
+		if a.Header.Get("Range") != "bytes=0-524286" || a.Header.Get("x-goog-running-hash") != "crc32c="+crc(data(2*q-1)) {
+			w.Errorf("query: %v", a.Header)
+		}
+		if a = w.chunk(200, uri, 2*q-1, 4*q, fmt.Sprint(4*q)); a.json(w)["crc32c"] != crc(data(4*q)) {
+			w.Errorf("%v", a)
+		}
+		if sum := md5.Sum(data(4 * q)); a.json(w)["md5Hash"] != base64.StdEncoding.EncodeToString(sum[:]) {
+			w.Errorf("md5 %v", a.json(w)["md5Hash"])
+		}
+		w.holds("x", data(4*q))
+	}
+	for name, test := range map[string]struct {
+		opts  *fakegcs.Options
+		check func(w *world)
+	}{
+		"retry-after": {on("", faults.Action{Effect: faults.EffectStatus, Status: 403, Reason: "userRateLimitExceeded", RetryAfter: "+5s"}), func(w *world) {
 			a := w.do("GET", "/storage/v1/b/bkt", nil)
 			want := time.Now().Add(5 * time.Second).UTC().Format(http.TimeFormat)
 			if a.StatusCode != 403 || a.Header.Get("Retry-After") != want || !strings.Contains(a.body, `"reason": "userRateLimitExceeded"`) || !strings.Contains(a.body, `"domain": "usageLimits"`) {
-				t.Errorf("%d %q %s", a.StatusCode, a.Header.Get("Retry-After"), a.body)
+				w.Errorf("%d %q %s", a.StatusCode, a.Header.Get("Retry-After"), a.body)
 			}
-		})
-	})
-	t.Run("html", func(t *testing.T) {
-		bubble(t, on("", faults.Action{Effect: faults.EffectStatus, Status: 502, Body: "<html>"}), func(w *world) {
-			if a := w.do("GET", "/storage/v1/b/bkt", nil); a.StatusCode != 502 || a.body != "<html>" || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
-				t.Errorf("%d %q", a.StatusCode, a.body)
-			}
-		})
-	})
-	t.Run("no-range", func(t *testing.T) {
-		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectNoRange}), func(w *world) {
-			if a, err := w.put(w.start("x"), 0, q, "*"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "" {
-				t.Errorf("%v %v", a.Header, err)
-			}
-		})
-	})
-	t.Run("wrong-range", func(t *testing.T) {
-		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectWrongRange, Bytes: 100}), func(w *world) {
-			if a, err := w.put(w.start("x"), 0, q, "*"); err != nil || a.Header.Get("Range") != "bytes=0-262243" {
-				t.Errorf("%v %v", a.Header, err)
-			}
-		})
-	})
-	t.Run("wrong-hash", func(t *testing.T) {
-		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectWrongHash}), func(w *world) {
+		}},
+		"wrong-hash": {on(faults.OpPut, faults.Action{Effect: faults.EffectWrongHash}), func(w *world) {
 			uri := w.start("x")
 			a, err := w.put(uri, 0, q, "*")
 			good := w.do("PUT", uri, nil, "Content-Range: bytes */*")
 			if err != nil || a.Header.Get("X-Range-MD5") == good.Header.Get("X-Range-MD5") || a.Header.Get("x-goog-running-hash") == good.Header.Get("x-goog-running-hash") {
-				t.Errorf("%v\n%v %v", a.Header, good.Header, err)
+				w.Errorf("%v\n%v %v", a.Header, good.Header, err)
 			}
-		})
-	})
-	t.Run("not-final", func(t *testing.T) {
-		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectNotFinal}), func(w *world) {
+		}},
+		"not-final": {on(faults.OpFinalize, faults.Action{Effect: faults.EffectNotFinal}), func(w *world) {
 			uri := w.start("x")
-			if a, err := w.put(uri, 0, 100, "100"); err != nil || a.StatusCode != 308 || a.Header.Get("Range") != "bytes=0-99" {
-				t.Errorf("%v %v", a.Header, err)
+			if a := w.chunk(308, uri, 0, 100, "100"); a.Header.Get("Range") != "bytes=0-99" {
+				w.Errorf("%v", a.Header)
 			}
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 {
-				t.Errorf("query: %d", a.StatusCode)
-			}
-		})
-	})
-	t.Run("slow-finalize", func(t *testing.T) {
-		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectSlowFinalize, For: time.Hour}), func(w *world) {
+			w.want(200, "", "PUT", uri, nil, "Content-Range: bytes */100")
+		}},
+		"slow-finalize": {on(faults.OpFinalize, faults.Action{Effect: faults.EffectSlowFinalize, For: time.Hour}), func(w *world) {
 			uri := w.start("x")
-			done := make(chan answer)
-			go func() { done <- w.do("PUT", uri, data(100)) }()
+			var last sync.WaitGroup
+			last.Go(func() { w.want(200, "", "PUT", uri, data(100)) })
 			time.Sleep(time.Minute)
 			if got := w.committed(uri); got != "bytes=0-99" {
-				t.Errorf("committed while it finalizes: %q", got)
+				w.Errorf("committed while it finalizes: %q", got)
 			}
-			if a := <-done; a.StatusCode != 200 {
-				t.Errorf("the finish: %d", a.StatusCode)
-			}
-		})
-	})
-	t.Run("late-commit", func(t *testing.T) {
-		bubble(t, on(faults.OpPut, faults.Action{Effect: faults.EffectLateCommit, Bytes: q, For: time.Minute}), func(w *world) {
+			last.Wait()
+		}},
+		"late-commit": {on(faults.OpPut, faults.Action{Effect: faults.EffectLateCommit, Bytes: q, For: time.Minute}), func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, 2*q, "*")
 			early := w.committed(uri)
 			time.Sleep(time.Minute)
 			if late := w.committed(uri); early != "" || late != "bytes=0-262143" {
-				t.Errorf("committed %q early and %q late", early, late)
+				w.Errorf("committed %q early and %q late", early, late)
 			}
-		})
-	})
-	t.Run("corrupt", func(t *testing.T) {
-		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectCorrupt, Bytes: 50}), func(w *world) {
-			if a := w.do("PUT", w.start("x"), data(100), "X-Goog-Hash: crc32c="+crc(data(100))); a.StatusCode != 400 {
-				t.Errorf("%d %s", a.StatusCode, a.body)
-			}
-		})
-	})
-	t.Run("cut-reply", func(t *testing.T) {
-		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectCutReply, Bytes: 10}), func(w *world) {
+		}},
+		"corrupt": {on(faults.OpFinalize, faults.Action{Effect: faults.EffectCorrupt, Bytes: 50}), func(w *world) {
+			w.want(400, "", "PUT", w.start("x"), data(100), "X-Goog-Hash: crc32c="+crc(data(100)))
+		}},
+		"cut-reply": {on(faults.OpFinalize, faults.Action{Effect: faults.EffectCutReply, Bytes: 10}), func(w *world) {
 			uri := w.start("x")
 			if a, err := w.try("PUT", uri, data(100)); !errors.Is(err, connReset) || len(a.body) != 10 || a.StatusCode != 200 {
-				t.Errorf("%v %v", a, err)
+				w.Errorf("%v %v", a, err)
 			}
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 || a.json(t)["size"] != "100" {
-				t.Errorf("query: %d %s", a.StatusCode, a.body)
-			}
-		})
-	})
-	t.Run("truncate-reply", func(t *testing.T) {
-		bubble(t, on(faults.OpFinalize, faults.Action{Effect: faults.EffectTruncateReply, Bytes: 10}), func(w *world) {
+			w.want(200, `"size": "100"`, "PUT", uri, nil, "Content-Range: bytes */100")
+		}},
+		"truncate-reply": {on(faults.OpFinalize, faults.Action{Effect: faults.EffectTruncateReply, Bytes: 10}), func(w *world) {
 			uri := w.start("x")
 			if a := w.do("PUT", uri, data(100)); len(a.body) != 10 || a.StatusCode != 200 || a.ContentLength != 10 {
-				t.Errorf("%v", a)
+				w.Errorf("%v", a)
 			}
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */100"); a.StatusCode != 200 || a.json(t)["size"] != "100" {
-				t.Errorf("query: %d %s", a.StatusCode, a.body)
-			}
-		})
-		bubble(t, on(faults.OpRead, faults.Action{Effect: faults.EffectTruncateReply, Bytes: 10}), func(w *world) {
+			w.want(200, `"size": "100"`, "PUT", uri, nil, "Content-Range: bytes */100")
+		}},
+		"truncate-reply of a read": {on(faults.OpRead, faults.Action{Effect: faults.EffectTruncateReply, Bytes: 10}), func(w *world) {
 			w.insert("x", string(data(100)))
 			if a := w.do("GET", "/bkt/x", nil); a.body != string(data(10)) || a.ContentLength != 10 {
-				t.Errorf("read %d bytes of %d", len(a.body), a.ContentLength)
+				w.Errorf("read %d bytes of %d", len(a.body), a.ContentLength)
 			}
-		})
-	})
-	t.Run("foreign-write", func(t *testing.T) {
-		bubble(t, on(faults.OpQuery, faults.Action{Effect: faults.EffectForeignWrite, Bytes: 2*q + 9}), func(w *world) {
+		}},
+		"foreign-write": {on(faults.OpQuery, faults.Action{Effect: faults.EffectForeignWrite, Bytes: 2*q + 9}), func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, q, "786450")
 			if got := w.committed(uri); got != "bytes=0-786440" {
-				t.Errorf("committed %q", got)
+				w.Errorf("committed %q", got)
 			}
 			want := append(data(q), make([]byte, 2*q+9)...)
 			want = append(want, data(786450)[786441:]...)
-			if a, err := w.put(uri, 786441, 786450, "786450"); err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(want) {
-				t.Errorf("%v %v", a, err)
-			}
-			if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
-		})
-	})
-	t.Run("foreign-write beyond the total", func(t *testing.T) {
-		bubble(t, on(faults.OpQuery, faults.Action{Effect: faults.EffectForeignWrite, Bytes: 9 * q}), func(w *world) {
+			w.want(200, crc(want), "PUT", uri, data(786450)[786441:], chunkRange(786441, 786450, "786450"))
+			w.holds("x", want)
+		}},
+		"foreign-write beyond the total": {on(faults.OpQuery, faults.Action{Effect: faults.EffectForeignWrite, Bytes: 9 * q}), func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, q, fmt.Sprint(2*q))
 			if got := w.committed(uri); got != "bytes=0-524287" {
-				t.Errorf("committed %q", got)
+				w.Errorf("committed %q", got)
 			}
-		})
-	})
-	for _, dir := range []bool{false, true} {
-		t.Run(fmt.Sprint("rewind, directory ", dir), func(t *testing.T) {
-			opts := on(faults.OpPut, faults.Action{Effect: faults.EffectRewind, Bytes: q + 1})
-			opts.Faults[0].Skip = 1
-			if dir {
-				opts.Dir = t.TempDir()
-			}
-			bubble(t, opts, func(w *world) {
-				uri := w.start("x")
-				w.put(uri, 0, 3*q, "*")
-				if a, err := w.put(uri, 3*q, 4*q, "*"); err != nil || a.StatusCode != 503 {
-					t.Errorf("after the loss: %v %v, want the 503 of a gap", a, err)
-				}
-				a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
-				if a.Header.Get("Range") != "bytes=0-524286" || a.Header.Get("x-goog-running-hash") != "crc32c="+crc(data(2*q-1)) {
-					t.Errorf("query: %v", a.Header)
-				}
-				a, err := w.put(uri, 2*q-1, 4*q, fmt.Sprint(4*q))
-				if err != nil || a.StatusCode != 200 || a.json(t)["crc32c"] != crc(data(4*q)) {
-					t.Errorf("%v %v", a, err)
-				}
-				if sum := md5.Sum(data(4 * q)); a.json(t)["md5Hash"] != base64.StdEncoding.EncodeToString(sum[:]) {
-					t.Errorf("md5 %v", a.json(t)["md5Hash"])
-				}
-				if got, err := w.gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(4*q)) {
-					t.Errorf("%d bytes, %v", len(got), err)
-				}
-			})
-		})
-	}
-	t.Run("rewind in discard mode", func(t *testing.T) {
-		opts := on(faults.OpQuery, faults.Action{Effect: faults.EffectRewind, Bytes: q})
-		opts.Discard = true
-		bubble(t, opts, func(w *world) {
+		}},
+		"rewind":                {rewinding(""), rewound},
+		"rewind in a directory": {rewinding(t.TempDir()), rewound},
+		"rewind in discard mode": {&fakegcs.Options{Discard: true, Faults: fault(faults.OpQuery, faults.Action{Effect: faults.EffectRewind, Bytes: q})}, func(w *world) {
 			uri := w.start("x")
 			w.put(uri, 0, q, "*")
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 400 {
-				t.Errorf("%d, want 400", a.StatusCode)
-			}
-		})
-	})
-	t.Run("offset range", func(t *testing.T) {
-		opts := &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{From: q, To: q + 1}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 500}}}}
-		bubble(t, opts, func(w *world) {
+			w.want(400, "", "PUT", uri, nil, "Content-Range: bytes */*")
+		}},
+		"offset range": {&fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{From: q, To: q + 1}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 500}}}}, func(w *world) {
 			uri := w.start("x")
 			for _, step := range []struct{ from, to, status int }{{0, q, 308}, {q, 2 * q, 500}, {0, 2 * q, 500}, {q + 1, 2 * q, 503}} {
-				if a, err := w.put(uri, step.from, step.to, "*"); err != nil || a.StatusCode != step.status {
-					t.Errorf("%+v: %d %v", step, a.StatusCode, err)
-				}
+				w.chunk(step.status, uri, step.from, step.to, "*")
 			}
-		})
-	})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { bubble(t, test.opts, test.check) })
+	}
 }
 
 // TestCutReadResets checks over a real socket that a cut body ends with a reset, after all the
@@ -415,23 +349,15 @@ func TestRewindDuringSlowFinalize(t *testing.T) {
 	}}, func(w *world) {
 		uri := w.start("x")
 		last := make(chan answer, 1)
-		go func() {
-			a, err := w.put(uri, 0, 2*q, fmt.Sprint(2*q))
-			if err != nil {
-				w.Error(err)
-			}
-			last <- a
-		}()
+		go func() { last <- w.chunk(308, uri, 0, 2*q, fmt.Sprint(2*q)) }()
 		time.Sleep(time.Second)
 		if got := w.committed(uri); got != "bytes=0-262143" {
 			w.Errorf("after the rewind: %q", got)
 		}
-		if a := <-last; a.StatusCode != 308 || a.Header.Get("Range") != "bytes=0-262143" {
-			w.Errorf("the last request: %d %v", a.StatusCode, a.Header)
+		if a := <-last; a.Header.Get("Range") != "bytes=0-262143" {
+			w.Errorf("the last request: %v", a.Header)
 		}
-		if a, err := w.put(uri, q, 2*q, fmt.Sprint(2*q)); err != nil || a.StatusCode != 200 || a.json(w)["crc32c"] != crc(data(2*q)) {
-			w.Errorf("the last request, repeated: %d %s %v", a.StatusCode, a.body, err)
-		}
+		w.want(200, crc(data(2*q)), "PUT", uri, data(2 * q)[q:], chunkRange(q, 2*q, fmt.Sprint(2*q)))
 	})
 }
 
@@ -457,25 +383,14 @@ func TestWrongHashEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.insert("x", string(data(9)))
-			told := func() bool {
-				a := ask(w)
-				return strings.Contains(a.body+fmt.Sprint(a.Header), crc(data(9)))
-			}
-			if !told() {
-				t.Fatal("the reply has no checksum")
-			}
-			err := w.gcs.AddFaults(faults.Fault{
-				Match: faults.Match{}, Times: -1, Do: faults.Action{Effect: faults.EffectWrongHash},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if told() {
-				t.Error("the reply has the right checksum")
-			}
-			w.gcs.ClearFaults()
-			if !told() {
-				t.Error("the next reply has the wrong checksum, too")
+			for _, right := range []bool{true, false, true} {
+				if !right {
+					w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectWrongHash}})
+				}
+				if a := ask(w); strings.Contains(a.body+fmt.Sprint(a.Header), crc(data(9))) != right {
+					t.Errorf("the reply has the right checksum: %v, want %v", !right, right)
+				}
+				w.gcs.ClearFaults()
 			}
 		})
 	}
@@ -493,9 +408,7 @@ func TestStallInReply(t *testing.T) {
 				bubble(t, nil, func(w *world) {
 					w.insert("x", string(data(2*q)))
 					fault := faults.Fault{Match: faults.Match{Op: faults.OpRead}, Do: faults.Action{Effect: faults.EffectStallReply, Bytes: at, For: lasts}}
-					if err := w.gcs.AddFaults(fault); err != nil {
-						t.Fatal(err)
-					}
+					w.addFaults(fault)
 					start := time.Now()
 					resp, err := w.client.Get(w.url + "/bkt/x")
 					if err != nil {

@@ -125,7 +125,7 @@ func TestWritersDoNotWait(t *testing.T) {
 			dir := t.TempDir()
 			w := newWorld(t, &fakegcs.Options{Dir: dir, ClockSkew: time.Hour})
 			w.insert("blocked", "older")
-			w = w.again(dir, func() {}) // whose generations are consecutive, because its clock is behind
+			w = w.again(dir) // whose generations are consecutive, because its clock is behind
 			w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"versioning":{"enabled":true}}`))
 			insert := func(name string) (generation int64) { // by a request, which ends even if the server hangs
 				generation, err := strconv.ParseInt(fmt.Sprint(w.insert(name, name)["generation"]), 10, 64)

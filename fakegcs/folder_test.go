@@ -26,30 +26,26 @@ func (w *world) foldersOf(bucket, collection, query string) string {
 	return strings.Join(names, " ")
 }
 
+// below is want for a path below those of all buckets.
+func (w *world) below(status int, text, method, path, body string) {
+	w.Helper()
+	w.want(status, text, method, "/storage/v1/b/"+path, []byte(body))
+}
+
 // TestFolders checks that an object makes its folders, and that only empty ones can be deleted.
 func TestFolders(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, &fakegcs.Options{Dir: dir})
-	want := func(status int, text, method, path, body string) {
-		t.Helper()
-		if a := w.do(method, "/storage/v1/b/"+path, []byte(body)); a.StatusCode != status || !strings.Contains(a.body, text) {
-			t.Errorf("%s %s: %d %s, want %d and %q", method, path, a.StatusCode, a.body, status, text)
-		}
-	}
 	folders := func(want string) {
 		t.Helper()
 		if got := w.foldersOf("tree", "folders", ""); got != want {
 			t.Errorf("the folders are %q, want %q", got, want)
 		}
 	}
-	if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "tree", Hierarchical: true}); err != nil {
-		t.Fatal(err)
-	}
-	want(200, `"hierarchicalNamespace": {`, "GET", "tree", "")
-	want(200, `"enabled": true`, "GET", "tree/storageLayout", "")
-	if _, err := w.gcs.PutObject(fakegcs.Object{Bucket: "tree", Name: "a/b/x"}, strings.NewReader("x")); err != nil {
-		t.Fatal(err)
-	}
+	w.createBucket(fakegcs.Bucket{Name: "tree", Hierarchical: true})
+	w.below(200, `"hierarchicalNamespace": {`, "GET", "tree", "")
+	w.below(200, `"enabled": true`, "GET", "tree/storageLayout", "")
+	w.want(200, "", "PUT", "/tree/a/b/x", nil)
 	folders("a/ a/b/")
 	if got := w.foldersOf("tree", "folders", "?prefix=a%2Fb%2F"); got != "a/b/" {
 		t.Errorf("below a/b/: %q", got)
@@ -57,52 +53,42 @@ func TestFolders(t *testing.T) {
 	if got := w.foldersOf("tree", "folders", "?pageSize=1"); got != "a/" {
 		t.Errorf("the first page: %q", got)
 	}
-	want(200, `"id": "tree/a/b/"`, "GET", "tree/folders/a%2Fb%2F", "")
-	want(409, "The folder you tried to delete is not empty.", "DELETE", "tree/folders/a%2Fb%2F", "")
-	want(409, "The parent folder does not exist.", "POST", "tree/folders", `{"name":"c/d/"}`)
-	want(200, `"name": "c/d/"`, "POST", "tree/folders?recursive=true", `{"name":"c/d"}`)
-	want(409, "already exists", "POST", "tree/folders", `{"name":"c/d/"}`)
+	w.below(200, `"id": "tree/a/b/"`, "GET", "tree/folders/a%2Fb%2F", "")
+	w.below(409, "The folder you tried to delete is not empty.", "DELETE", "tree/folders/a%2Fb%2F", "")
+	w.below(409, "The parent folder does not exist.", "POST", "tree/folders", `{"name":"c/d/"}`)
+	w.below(200, `"name": "c/d/"`, "POST", "tree/folders?recursive=true", `{"name":"c/d"}`)
+	w.below(409, "already exists", "POST", "tree/folders", `{"name":"c/d/"}`)
 	folders("a/ a/b/ c/ c/d/")
-	if err := w.gcs.DeleteObject("tree", "a/b/x"); err != nil {
-		t.Fatal(err)
-	}
+	w.want(204, "", "DELETE", "/tree/a/b/x", nil)
 	folders("a/ a/b/ c/ c/d/") // an empty folder stays
-	want(409, "not empty", "DELETE", "tree/folders/a%2F", "")
-	want(204, "", "DELETE", "tree/folders/a%2Fb%2F", "")
-	want(204, "", "DELETE", "tree/folders/a%2F", "")
-	want(404, "does not exist", "DELETE", "tree/folders/a%2F", "")
-	want(404, "does not exist", "GET", "tree/folders/a%2F", "")
-	w = w.again(dir, func() {})
+	w.below(409, "not empty", "DELETE", "tree/folders/a%2F", "")
+	w.below(204, "", "DELETE", "tree/folders/a%2Fb%2F", "")
+	w.below(204, "", "DELETE", "tree/folders/a%2F", "")
+	w.below(404, "does not exist", "DELETE", "tree/folders/a%2F", "")
+	w.below(404, "does not exist", "GET", "tree/folders/a%2F", "")
+	w = w.again(dir)
 	folders("c/ c/d/")
 
-	want(409, "The bucket does not support hierarchical namespace.", "POST", "bkt/folders", `{"name":"a/"}`)
-	want(400, "uniform", "POST", "?project=p", `{"name":"other","hierarchicalNamespace":{"enabled":true}}`)
-	want(400, "only when", "PATCH", "tree", `{"hierarchicalNamespace":{"enabled":false}}`)
-	want(400, "does not implement", "GET", "tree/folders?delimiter=%2F", "")
-	want(400, "does not implement", "POST", "tree/folders/c%2F/renameTo/folders/e%2F", "")
+	w.below(409, "The bucket does not support hierarchical namespace.", "POST", "bkt/folders", `{"name":"a/"}`)
+	w.below(400, "uniform", "POST", "?project=p", `{"name":"other","hierarchicalNamespace":{"enabled":true}}`)
+	w.below(400, "only when", "PATCH", "tree", `{"hierarchicalNamespace":{"enabled":false}}`)
+	w.below(400, "does not implement", "GET", "tree/folders?delimiter=%2F", "")
+	w.below(400, "does not implement", "POST", "tree/folders/c%2F/renameTo/folders/e%2F", "")
 }
 
 // TestManagedFolders checks that a managed folder reports permissions, and is deleted with its folder.
 func TestManagedFolders(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, b := range []fakegcs.Bucket{{Name: "flat", UniformAccess: true}, {Name: "tree", Hierarchical: true}} {
-		if err := w.gcs.CreateBucket(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := func(status int, text, method, path, body string) {
-		t.Helper()
-		if a := w.do(method, "/storage/v1/b/"+path, []byte(body)); a.StatusCode != status || !strings.Contains(a.body, text) {
-			t.Errorf("%s %s: %d %s, want %d and %q", method, path, a.StatusCode, a.body, status, text)
-		}
+		w.createBucket(b)
 	}
 	const ask = "/iam/testPermissions?permissions=storage.objects.create"
 	name := url.PathEscape("team/a/")
 	for _, bucket := range []string{"flat", "tree"} {
-		want(404, "does not exist", "GET", bucket+"/managedFolders/"+name+ask, "")
-		want(200, `"kind": "storage#managedFolder"`, "POST", bucket+"/managedFolders", `{"name":"team/a"}`)
-		want(409, "The specified managed folder already exists.", "POST", bucket+"/managedFolders", `{"name":"team/a/"}`)
-		want(200, "storage.objects.create", "GET", bucket+"/managedFolders/"+name+ask, "")
+		w.below(404, "does not exist", "GET", bucket+"/managedFolders/"+name+ask, "")
+		w.below(200, `"kind": "storage#managedFolder"`, "POST", bucket+"/managedFolders", `{"name":"team/a"}`)
+		w.below(409, "The specified managed folder already exists.", "POST", bucket+"/managedFolders", `{"name":"team/a/"}`)
+		w.below(200, "storage.objects.create", "GET", bucket+"/managedFolders/"+name+ask, "")
 		if got := w.foldersOf(bucket, "managedFolders", "?prefix=team"); got != "team/a/" {
 			t.Errorf("%s has the managed folders %q", bucket, got)
 		}
@@ -110,28 +96,18 @@ func TestManagedFolders(t *testing.T) {
 	if got := w.foldersOf("tree", "folders", ""); got != "team/ team/a/" {
 		t.Errorf("the folders of a managed folder are %q", got)
 	}
-	if _, err := w.gcs.PutObject(fakegcs.Object{Bucket: "flat", Name: "team/a/x"}, strings.NewReader("x")); err != nil {
-		t.Fatal(err)
-	}
-	want(409, "The managed folder you tried to delete is not empty.", "DELETE", "flat/managedFolders/"+name, "")
-	want(204, "", "DELETE", "flat/managedFolders/"+name+"?allowNonEmpty=true", "")
-	want(204, "", "DELETE", "tree/folders/"+name, "")
-	want(404, "", "GET", "tree/managedFolders/"+name, "")
-	want(412, "Uniform bucket-level access", "POST", "bkt/managedFolders", `{"name":"team/"}`)
-	want(400, "does not implement", "GET", "flat/managedFolders/"+name+"/iam", "")
+	w.want(200, "", "PUT", "/flat/team/a/x", nil)
+	w.below(409, "The managed folder you tried to delete is not empty.", "DELETE", "flat/managedFolders/"+name, "")
+	w.below(204, "", "DELETE", "flat/managedFolders/"+name+"?allowNonEmpty=true", "")
+	w.below(204, "", "DELETE", "tree/folders/"+name, "")
+	w.below(404, "", "GET", "tree/managedFolders/"+name, "")
+	w.below(412, "Uniform bucket-level access", "POST", "bkt/managedFolders", `{"name":"team/"}`)
+	w.below(400, "does not implement", "GET", "flat/managedFolders/"+name+"/iam", "")
 }
 
 // TestFoldersAsPrefixes checks that a listing with includeFoldersAsPrefixes has the folders without objects, too.
 func TestFoldersAsPrefixes(t *testing.T) {
 	w := newWorld(t, nil)
-	want := func(status int, method, path, body string) answer {
-		t.Helper()
-		a := w.do(method, "/storage/v1/b"+path, []byte(body))
-		if a.StatusCode != status {
-			t.Errorf("%s %s: %d %s, want %d", method, path, a.StatusCode, a.body, status)
-		}
-		return a
-	}
 	prefixes := func(query, want string) {
 		t.Helper()
 		a := w.do("GET", "/storage/v1/b/flat/o?delimiter=/"+query, nil).json(w)
@@ -139,17 +115,12 @@ func TestFoldersAsPrefixes(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	a := want(200, "POST", "?project=p", `{"name":"flat","hierarchicalNamespace":{"enabled":false},"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":true}}}`)
-	if !strings.Contains(a.body, `"hierarchicalNamespace": {`) {
-		t.Error("the bucket does not report that it has no hierarchical namespace")
-	}
+	w.below(200, `"hierarchicalNamespace": {`, "POST", "?project=p", `{"name":"flat","hierarchicalNamespace":{"enabled":false},"iamConfiguration":{"uniformBucketLevelAccess":{"enabled":true}}}`)
 	for _, name := range []string{"a/b", "m/x/1"} {
-		if _, err := w.gcs.PutObject(fakegcs.Object{Bucket: "flat", Name: name}, strings.NewReader("x")); err != nil {
-			t.Fatal(err)
-		}
+		w.want(200, "", "PUT", "/flat/"+name, nil)
 	}
 	for _, name := range []string{"m", "m/y", "z"} {
-		want(200, "POST", "/flat/managedFolders", `{"name":"`+name+`"}`)
+		w.below(200, "", "POST", "flat/managedFolders", `{"name":"`+name+`"}`)
 	}
 	prefixes("", "[a/ m/]")
 	prefixes("&includeFoldersAsPrefixes=true", "[a/ m/ z/]")

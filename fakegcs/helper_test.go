@@ -14,10 +14,9 @@ import (
 	"sync"
 	"testing"
 
-	"cloud.google.com/go/storage"
-
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
+	"gcsup/fakegcs/faults"
 )
 
 // q is the unit in which uploads are committed.
@@ -46,7 +45,10 @@ type answer struct {
 
 var plainClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// try sends one request. Headers are "Name: value"; target is a path or URL.
+// chunked is a header for a request without a Content-Length.
+const chunked = "Transfer-Encoding: chunked"
+
+// try sends one request. Headers are "Name: value" or empty; target is a path or URL.
 func (w *world) try(method, target string, body []byte, headers ...string) (answer, error) {
 	w.Helper()
 	if strings.HasPrefix(target, "/") {
@@ -58,7 +60,13 @@ func (w *world) try(method, target string, body []byte, headers ...string) (answ
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Add(name, value)
+		switch h {
+		case "":
+		case chunked:
+			req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), -1
+		default:
+			req.Header.Add(name, value)
+		}
 	}
 	if w.ctx != nil {
 		req = req.WithContext(w.ctx)
@@ -79,6 +87,46 @@ func (w *world) do(method, target string, body []byte, headers ...string) answer
 		w.Fatalf("%s %s: %v", method, target, err)
 	}
 	return a
+}
+
+// want sends one request, and fails unless the reply has the status, and text in its body.
+// The body must not have a text after "!".
+func (w *world) want(status int, text, method, target string, body []byte, headers ...string) answer {
+	w.Helper()
+	a := w.do(method, target, body, headers...)
+	unwanted, not := strings.CutPrefix(text, "!")
+	if a.StatusCode != status || not == strings.Contains(a.body, unwanted) {
+		w.Errorf("%s %.99s %.99q %.99q = %d %.300s, want %d %q", method, target, headers, body, a.StatusCode, a.body, status, text)
+	}
+	return a
+}
+
+// chunk sends a chunk, and fails unless the reply has the status.
+func (w *world) chunk(status int, uri string, from, to int, total string) answer {
+	w.Helper()
+	return w.want(status, "", "PUT", uri, data(to)[from:], chunkRange(from, to, total))
+}
+
+// holds fails unless the object has the content.
+func (w *world) holds(name string, content []byte) {
+	w.Helper()
+	if got, err := w.gcs.ReadObject("bkt", name); err != nil || !bytes.Equal(got, content) {
+		w.Errorf("%s has %d bytes, %v, want %d", name, len(got), err, len(content))
+	}
+}
+
+func (w *world) addFaults(list ...faults.Fault) {
+	w.Helper()
+	if err := w.gcs.AddFaults(list...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) createBucket(b fakegcs.Bucket) {
+	w.Helper()
+	if err := w.gcs.CreateBucket(b); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // moved returns a session URI of an earlier server on the same directory for this one.
@@ -116,18 +164,5 @@ func crc(p []byte) string {
 }
 
 func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
-
-// official returns a server and the official client for it.
-func official(t *testing.T, opts *fakegcs.Options) (*world, *storage.BucketHandle) {
-	t.Helper()
-	w := newWorld(t, opts)
-	t.Setenv("STORAGE_EMULATOR_HOST", w.url)
-	client, err := storage.NewClient(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return w, client.Bucket("bkt")
-}
 
 func asList(v any) []any { l, _ := v.([]any); return l }

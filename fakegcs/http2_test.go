@@ -34,41 +34,20 @@ func TestEffectsOverHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, do := range []faults.Action{
-		{Effect: faults.EffectStatus, Status: 503, RetryAfter: "7"},
-		{Effect: faults.EffectStatus, Status: 503, Early: true},
-		{Effect: faults.EffectStatusAfter, Status: 503, Bytes: q + 1000},
-		{Effect: faults.EffectRevoke},
-		{Effect: faults.EffectReset},
-		{Effect: faults.EffectClose},
-		{Effect: faults.EffectCutRequest},
-		{Effect: faults.EffectCutRequest, Bytes: q + 5},
-		{Effect: faults.EffectLateCommit, Bytes: q, For: time.Hour},
-		{Effect: faults.EffectCutReply, Bytes: 7},
-		{Effect: faults.EffectTruncateReply, Bytes: 7},
-		{Effect: faults.EffectLoseReply},
-		{Effect: faults.EffectGoAway},
-		{Effect: faults.EffectStall},
-		{Effect: faults.EffectStall, For: 9 * time.Second},
-		{Effect: faults.EffectStallBody, Bytes: q + 5},
-		{Effect: faults.EffectStallBody, Bytes: q + 5, For: time.Second},
-		{Effect: faults.EffectStallReply},
-		{Effect: faults.EffectStallReply, Bytes: 5},
-		{Effect: faults.EffectStallReply, Bytes: 5, For: time.Second},
-		{Effect: faults.EffectSlowFinalize, For: time.Second},
-		{Effect: faults.EffectDelay, For: time.Second},
-		{Effect: faults.EffectShortCommit, Bytes: q},
-		{Effect: faults.EffectNoRange},
-		{Effect: faults.EffectNotFinal},
-		{Effect: faults.EffectWrongRange, Bytes: 9},
-		{Effect: faults.EffectForeignWrite, Bytes: 9},
-		{Effect: faults.EffectRewind, Bytes: 9},
-		{Effect: faults.EffectWrongHash},
-		{Effect: faults.EffectCorrupt, Bytes: 9},
-		{Effect: faults.EffectGone},
-		{Effect: faults.EffectNotFound},
-		{Effect: faults.EffectCanceled},
-	} {
+	var all []faults.Action // each effect with each of the settings that are valid for it
+	for _, effect := range faults.Effects() {
+		for _, do := range []faults.Action{
+			{}, {Status: 503, RetryAfter: "7"}, {Status: 503, Early: true}, {Status: 503, Bytes: q + 1000},
+			{Bytes: 5}, {Bytes: q + 5}, {For: 9 * time.Second}, {For: time.Second, Bytes: q + 5}, {For: time.Hour, Bytes: q},
+		} {
+			do.Effect = effect
+			later := effect == faults.EffectCloseAfter || effect == faults.EffectCutReply && do.Bytes > q // the reply is whole, and its connection ends
+			if !later && (faults.Fault{Do: do}).Validate() == nil {
+				all = append(all, do)
+			}
+		}
+	}
+	for _, do := range all {
 		t.Run(fmt.Sprint(do.Effect, do.Bytes, do.For), func(t *testing.T) {
 			outcome := func(http2 bool) (seen string) {
 				opts := &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Op: faults.OpFinalize}, Do: do}}}

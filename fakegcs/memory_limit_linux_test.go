@@ -3,7 +3,6 @@ package fakegcs_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -70,19 +69,14 @@ func TestFullDirectory(t *testing.T) {
 			t.Fatal("the file system does not get full")
 		}
 	}
-	a := w.do("PUT", uri, nil, "Content-Range: bytes */262144")
-	if a.StatusCode != 503 || !strings.Contains(a.body, "--dir") {
-		t.Errorf("a record on a full disk: %d %s", a.StatusCode, a.body)
-	}
+	w.want(503, "--dir", "PUT", uri, nil, "Content-Range: bytes */262144")
 	if err := os.Remove(filler.Name()); err != nil {
 		t.Fatal(err)
 	}
 	if err := filler.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.do("PUT", uri, nil, "Content-Range: bytes */262144"); a.StatusCode != 200 {
-		t.Errorf("after there is space: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PUT", uri, nil, "Content-Range: bytes */262144")
 	if left, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.tmp")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files are left: %q, %v", left, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 
@@ -37,40 +37,28 @@ func TestMemoryLimit(t *testing.T) {
 	w.do("PUT", "/bkt/warm", numbered(0, 8))
 	before := heap()
 	for i := range n {
-		if a := w.do("PUT", fmt.Sprintf("/bkt/o%d", i), numbered(i, size)); a.StatusCode != 200 {
-			t.Fatalf("PUT: %d %s", a.StatusCode, a.body)
-		}
+		w.want(200, "", "PUT", fmt.Sprintf("/bkt/o%d", i), numbered(i, size))
 	}
 	uri := w.start("session")
 	whole := numbered(n, 64*q)
-	if a := w.do("PUT", uri, whole[:48*q], fmt.Sprintf("Content-Range: bytes 0-%d/*", 48*q-1)); a.StatusCode != 308 {
-		t.Fatalf("chunk: %d %s", a.StatusCode, a.body)
-	}
+	w.want(308, "", "PUT", uri, whole[:48*q], chunkRange(0, 48*q, "*"))
 	w.client.CloseIdleConnections()
 	held := heap() - before - int64(len(whole)) // the test's own copy
 	t.Logf("%d KiB of memory for %d MiB", held>>10, (n*size+48*q)>>20)
 	if held > limit+4<<20 {
 		t.Errorf("%d MiB are in memory, want at most %d and the metadata", held>>20, limit>>20)
 	}
-	if a := w.do("PUT", uri, whole[48*q:], fmt.Sprintf("Content-Range: bytes %d-%d/%d", 48*q, len(whole)-1, len(whole))); a.StatusCode != 200 {
-		t.Fatalf("last chunk: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PUT", uri, whole[48*q:], chunkRange(48*q, 64*q, fmt.Sprint(64*q)))
 	for i := range n {
-		if a := w.do("GET", fmt.Sprintf("/bkt/o%d", i), nil); a.body != string(numbered(i, size)) {
-			t.Fatalf("object %d has other bytes", i)
-		}
+		w.holds(fmt.Sprint("o", i), numbered(i, size))
 	}
-	if a := w.do("GET", "/bkt/session", nil); a.body != string(whole) {
-		t.Error("the object of the session has other bytes")
-	}
+	w.holds("session", whole)
 	if a := w.do("GET", "/bkt/o399", nil, "Range: bytes=100003-100010"); a.body != string(numbered(399, size)[100003:100011]) {
 		t.Errorf("range: %q", a.body)
 	}
 	w.do("POST", "/storage/v1/b/bkt/o/composed/compose", []byte(`{"sourceObjects":[{"name":"o1"},{"name":"o399"}]}`))
 	w.do("DELETE", "/bkt/o399", nil)
-	if a := w.do("GET", "/bkt/composed", nil); a.body != string(numbered(1, size))+string(numbered(399, size)) {
-		t.Error("the composed object has other bytes")
-	}
+	w.holds("composed", slices.Concat(numbered(1, size), numbered(399, size)))
 	if err := w.gcs.Close(); err != nil {
 		t.Error(err)
 	}
@@ -85,23 +73,13 @@ func checkNoSpace(t *testing.T, w *world, makeSpace func(), hints ...string) {
 	t.Helper()
 	uri := w.start("session")
 	whole := numbered(1, 8*q)
-	refused := func(a answer) {
-		t.Helper()
-		for _, hint := range hints {
-			if a.StatusCode != 503 || !strings.Contains(a.body, hint) {
-				t.Fatalf("%d %s, want 503 with %q", a.StatusCode, a.body, hint)
-			}
-		}
+	for _, hint := range hints {
+		w.want(503, hint, "PUT", uri, whole)
+		w.want(503, hint, "PUT", "/bkt/old", whole)
+		w.want(503, hint, "POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=new", whole)
 	}
-	refused(w.do("PUT", uri, whole))
-	refused(w.do("PUT", "/bkt/old", whole))
-	refused(w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=new", whole))
-	if a := w.do("GET", "/bkt/old", nil); a.body != string(numbered(7, 8<<10)) {
-		t.Errorf("the old object: %d, %d bytes", a.StatusCode, len(a.body))
-	}
-	if a := w.do("GET", "/bkt/new", nil); a.StatusCode != 404 {
-		t.Errorf("the new object: %d", a.StatusCode)
-	}
+	w.holds("old", numbered(7, 8<<10))
+	w.want(404, "", "GET", "/bkt/new", nil)
 	a := w.do("PUT", uri, nil, "Content-Range: bytes */*")
 	if a.StatusCode != 308 {
 		t.Fatalf("the session: %d %s", a.StatusCode, a.body)
@@ -114,13 +92,8 @@ func checkNoSpace(t *testing.T, w *world, makeSpace func(), hints ...string) {
 		last++
 	}
 	makeSpace()
-	a = w.do("PUT", uri, whole[last:], fmt.Sprintf("Content-Range: bytes %d-%d/%d", last, len(whole)-1, len(whole)))
-	if a.StatusCode != 200 {
-		t.Fatalf("the session after there is space: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("GET", "/bkt/session", nil); a.body != string(whole) {
-		t.Error("the object of the session has other bytes")
-	}
+	w.want(200, "", "PUT", uri, whole[last:], chunkRange(last, len(whole), fmt.Sprint(len(whole))))
+	w.holds("session", whole)
 }
 
 func TestNoTemporaryDirectory(t *testing.T) {
@@ -145,9 +118,7 @@ func TestMemoryLimitConcurrently(t *testing.T) {
 		group.Go(func() {
 			for i := range 30 {
 				name, want := fmt.Sprintf("/bkt/o%d", (g+i)%4), numbered(g*1000+i, 32<<10+i*8)
-				if a := w.do("PUT", name, want); a.StatusCode != 200 {
-					t.Errorf("PUT: %d %s", a.StatusCode, a.body)
-				}
+				w.want(200, "", "PUT", name, want)
 				if a := w.do("GET", name, nil); a.StatusCode == 200 && a.body[:8] != a.body[len(a.body)-8:] {
 					t.Errorf("%s has bytes of two objects", name)
 				}

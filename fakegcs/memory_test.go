@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"gcsup/fakegcs"
@@ -28,6 +29,26 @@ type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// sendZeros sends a request with n zeros, which need no memory, and fails unless the reply has the status.
+func (w *world) sendZeros(status int, n int64, method, target string, headers ...string) {
+	w.Helper()
+	req, err := http.NewRequest(method, target, zeros(n))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.ContentLength = n
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Set(name, value)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil || resp.StatusCode != status {
+		w.Fatalf("%s %s: %v, %v", method, target, resp, err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+}
+
 // An object's memory is freed with the object, no matter how it was made and removed.
 // A finished session still returns its object, but not its bytes.
 func TestDeletedObjectsHoldNoMemory(t *testing.T) {
@@ -36,39 +57,22 @@ func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 	}
 	const size = 64 << 20
 	w := newWorld(t, &fakegcs.Options{NoMD5: true})
-	send := func(method, target string, headers ...string) {
-		t.Helper()
-		req, err := http.NewRequest(method, target, zeros(size))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.ContentLength = size
-		resp, err := w.client.Do(req)
-		if err != nil || resp.StatusCode != 200 {
-			t.Fatalf("%s %s: %v, %v", method, target, resp, err)
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
 	uri := w.start("session")
 	ways := map[string]func(){
-		"session":  func() { send("PUT", uri) },
-		"media":    func() { send("POST", w.url+"/upload/storage/v1/b/bkt/o?uploadType=media&name=media") },
-		"xml":      func() { send("PUT", w.url+"/bkt/xml") },
-		"replaced": func() { send("PUT", w.url+"/bkt/x"); w.do("PUT", "/bkt/x", nil) },
+		"session": func() { w.sendZeros(200, size, "PUT", uri) },
+		"media": func() {
+			w.sendZeros(200, size, "POST", w.url+"/upload/storage/v1/b/bkt/o?uploadType=media&name=media")
+		},
+		"xml":      func() { w.sendZeros(200, size, "PUT", w.url+"/bkt/xml") },
+		"replaced": func() { w.sendZeros(200, size, "PUT", w.url+"/bkt/x"); w.do("PUT", "/bkt/x", nil) },
 		"composed": func() {
-			send("PUT", w.url+"/bkt/part")
+			w.sendZeros(200, size, "PUT", w.url+"/bkt/part")
 			w.do("POST", "/storage/v1/b/bkt/o/composed/compose", []byte(`{"sourceObjects":[{"name":"part"},{"name":"part"}]}`))
 			w.do("DELETE", "/bkt/part", nil)
 		},
 		"canceled": func() {
 			uri := w.start("canceled")
-			req, _ := http.NewRequest("PUT", uri, zeros(size))
-			req.ContentLength = size
-			req.Header.Set("Content-Range", fmt.Sprintf("bytes 0-%d/*", size-1))
-			if resp, err := w.client.Do(req); err != nil || resp.StatusCode != 308 {
-				t.Fatalf("%v, %v", resp, err)
-			}
+			w.sendZeros(308, size, "PUT", uri, chunkRange(0, size, "*"))
 			w.do("DELETE", uri, nil)
 		},
 	}
@@ -82,9 +86,7 @@ func TestDeletedObjectsHoldNoMemory(t *testing.T) {
 			before += held
 		}
 	}
-	if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 200 || a.json(t)["size"] != fmt.Sprint(size) {
-		t.Errorf("the finished session: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, fmt.Sprintf(`"size": "%d"`, size), "PUT", uri, nil, "Content-Range: bytes */*")
 }
 
 // The memory of a large object returns to the system when the object is deleted, even
@@ -103,16 +105,7 @@ func TestDeletedObjectsReturnMemory(t *testing.T) {
 	heap()
 	debug.FreeOSMemory()
 	before := resident()
-	req, err := http.NewRequest("PUT", w.url+"/bkt/x", zeros(size))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.ContentLength = size
-	resp, err := w.client.Do(req)
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("PUT: %v, %v", resp, err)
-	}
-	resp.Body.Close()
+	w.sendZeros(200, size, "PUT", w.url+"/bkt/x")
 	if held := resident() - before; held < size/10*9 { // the heap may have had free space before
 		t.Fatalf("an object of %d bytes uses %d", size, held)
 	}

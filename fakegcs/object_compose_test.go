@@ -32,9 +32,7 @@ func TestComposedShares(t *testing.T) {
 	compose := func(name string, sources ...string) {
 		t.Helper()
 		body := `{"sourceObjects":[{"name":"` + strings.Join(sources, `"},{"name":"`) + `"}]}`
-		if a := w.do("POST", "/storage/v1/b/bkt/o/"+name+"/compose", []byte(body)); a.StatusCode != 200 {
-			t.Fatal(a.StatusCode, a.body)
-		}
+		w.want(200, "", "POST", "/storage/v1/b/bkt/o/"+name+"/compose", []byte(body))
 	}
 	a, b := data(q + 3)[3:], data(2 * q)[q-5:]
 	w.insert("a", string(a))
@@ -51,9 +49,7 @@ func TestComposedShares(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for name, want := range map[string]string{"ab": once, "abab": once + once} {
-			if got, err := w.gcs.ReadObject("bkt", name); err != nil || string(got) != want {
-				t.Errorf("%s has %d bytes, %v", name, len(got), err)
-			}
+			w.holds(name, []byte(want))
 			for _, from := range []int{0, 1, q - 1, q, q + 1, q + len(b) - 1, q + len(b), len(once) - 1, len(want) - 1} {
 				for _, to := range []int{from, min(from+1, len(want)-1), min(from+q, len(want)-1), len(want) - 1} {
 					a := w.do("GET", "/bkt/"+name, nil, fmt.Sprintf("Range: bytes=%d-%d", from, to))
@@ -69,16 +65,14 @@ func TestComposedShares(t *testing.T) {
 		}
 	}
 	check()
-	w = w.again(dir, func() {})
+	w = w.again(dir)
 	check()
 	w.do("DELETE", "/storage/v1/b/bkt/o/ab", nil)
 	if n := blobs(); n != 3 {
 		t.Errorf("%d blobs while the composed objects use them", n)
 	}
 	compose("abab", "abab") // replaces a source of itself
-	if got, err := w.gcs.ReadObject("bkt", "abab"); err != nil || string(got) != once+once {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
+	w.holds("abab", []byte(once+once))
 	w.do("DELETE", "/storage/v1/b/bkt/o/abab", nil)
 	if n := blobs(); n != 1 {
 		t.Errorf("%d blobs are left of 1 object", n)

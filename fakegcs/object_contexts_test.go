@@ -6,15 +6,36 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
+
+// Contexts are set, changed and removed one by one, and the server sets their times.
+func TestContexts(t *testing.T) {
+	w := newWorld(t, nil)
+	w.insert("o", "x")
+	patch := func(custom string) map[string]map[string]string {
+		var o struct {
+			Contexts struct{ Custom map[string]map[string]string }
+		}
+		if err := json.Unmarshal([]byte(w.do("PATCH", "/storage/v1/b/bkt/o/o", []byte(`{"contexts":{"custom":`+custom+`}}`)).body), &o); err != nil {
+			t.Fatal(err)
+		}
+		return o.Contexts.Custom
+	}
+	first := patch(`{"a":{"value":"1"},"b":{"value":"2"}}`)
+	w.gcs.Advance(time.Second)
+	got := patch(`{"a":{"value":"3"},"b":null}`)
+	if a, was := got["a"], first["a"]; len(first) != 2 || was["value"] != "1" || was["createTime"] == "" || was["updateTime"] != was["createTime"] ||
+		len(got) != 1 || a["value"] != "3" || a["createTime"] != was["createTime"] || a["updateTime"] <= was["updateTime"] {
+		t.Errorf("contexts = %v after %v", got, first)
+	}
+}
 
 func TestListByContext(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, contexts := range map[string]string{"p/1": `{"a":{"value":"x"},"b":{"value":"y"}}`, "p/2": `{"a":{"value":"z"}}`, "p/3": `{}`, "q/é": `{"é":{"value":"ü"}}`} {
 		w.insert(name, "x")
-		if a := w.do("PATCH", "/storage/v1/b/bkt/o/"+escape(name), []byte(`{"contexts":{"custom":`+contexts+`}}`)); a.StatusCode != 200 {
-			t.Fatal(a.body)
-		}
+		w.want(200, "", "PATCH", "/storage/v1/b/bkt/o/"+escape(name), []byte(`{"contexts":{"custom":`+contexts+`}}`))
 	}
 	for _, test := range []struct{ filter, query, want string }{
 		{`contexts."a"="x"`, "", "p/1"},
@@ -48,9 +69,7 @@ func TestComposedContexts(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, contexts := range map[string]string{"1": `{"a":{"value":"x"},"b":{"value":"y"}}`, "2": `{"c":{"value":"z"}}`, "3": `{}`} {
 		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name="+name, data(5))
-		if a := w.do("PATCH", "/storage/v1/b/bkt/o/"+name, []byte(`{"contexts":{"custom":`+contexts+`}}`)); a.StatusCode != 200 {
-			t.Fatal(a.body)
-		}
+		w.want(200, "", "PATCH", "/storage/v1/b/bkt/o/"+name, []byte(`{"contexts":{"custom":`+contexts+`}}`))
 	}
 	for _, test := range []struct{ sources, destination, want string }{
 		{`{"name":"1"},{"name":"2"},{"name":"3"}`, `{}`, "a=x b=y c=z"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"strings"
 	"testing"
 )
 
@@ -33,11 +32,7 @@ func TestCustomerKeyOfASession(t *testing.T) {
 		{"half a key", uri, headers(1)[:2], 400, "customerEncryptionKeySha256IsInvalid"},
 		{"a key for a session without one", plain, headers(1), 400, "resourceNotEncryptedWithCustomerEncryptionKey"},
 	} {
-		if a := w.do("PUT", test.uri, nil, append([]string{"Content-Range: bytes */*"}, test.key...)...); a.StatusCode != test.status || !strings.Contains(a.body, test.want) {
-			t.Errorf("%s: %d %s, want %d %s", test.name, a.StatusCode, a.body, test.status, test.want)
-		}
+		w.want(test.status, test.want, "PUT", test.uri, nil, append([]string{"Content-Range: bytes */*"}, test.key...)...)
 	}
-	if a := w.do("PUT", uri, data(5), append([]string{"Content-Range: bytes 0-4/5"}, headers(1)...)...); a.StatusCode != 200 {
-		t.Errorf("data: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "", "PUT", uri, data(5), append([]string{"Content-Range: bytes 0-4/5"}, headers(1)...)...)
 }

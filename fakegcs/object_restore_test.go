@@ -25,7 +25,7 @@ func TestSoftDeletedExpire(t *testing.T) {
 	if n := left(); n != 2 {
 		t.Errorf("%d soft-deleted objects, want 2", n)
 	}
-	w = w.again(dir, func() {})
+	w = w.again(dir)
 	w.gcs.Advance(7*24*time.Hour + 30*time.Minute) // the clock starts over
 	if n := left(); n != 2 {
 		t.Errorf("%d soft-deleted objects after a restart, want 2", n)

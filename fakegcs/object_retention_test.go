@@ -3,7 +3,6 @@ package fakegcs_test
 import (
 	"fmt"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 )
@@ -40,25 +39,14 @@ func TestRetentionOfOneObject(t *testing.T) {
 		{"?overrideUnlockedRetention=true", `{"retention":null}`, 403},
 		{"", retain("Locked", 9), 200},
 	} {
-		if a := w.do("PATCH", "/storage/v1/b/bkt/o/a"+test.query, []byte(test.body)); a.StatusCode != test.status {
-			t.Fatalf("%s %s = %d %s, want %d", test.query, test.body, a.StatusCode, a.body, test.status)
-		}
+		w.want(test.status, "", "PATCH", "/storage/v1/b/bkt/o/a"+test.query, []byte(test.body))
 	}
-	for _, past := range []answer{
-		w.do("POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/b", []byte(retain("Locked", -1))),
-		w.do("POST", "/storage/v1/b/bkt/o/b/compose", []byte(`{"sourceObjects":[{"name":"a"}],"destination":`+retain("Locked", -1)+`}`)),
-		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=b", []byte(retain("Locked", -1)), "Content-Type: application/json"),
-	} {
-		if past.StatusCode != 400 || !strings.Contains(past.body, "in the past") {
-			t.Errorf("a new object with a retention in the past: %d %s", past.StatusCode, past.body)
-		}
-	}
-	if a := w.do("POST", "/storage/v1/b/bkt/o/a/copyTo/b/bkt/o/b", []byte(`{}`)); a.StatusCode != 200 || strings.Contains(a.body, "retention") {
-		t.Errorf("copy of a retained object: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("DELETE", "/storage/v1/b/bkt/o/a", nil); a.StatusCode != 403 || !strings.Contains(a.body, "retentionPolicyNotMet") {
-		t.Errorf("delete: %d %s", a.StatusCode, a.body)
-	}
+	past := []byte(retain("Locked", -1))
+	w.want(400, "in the past", "POST", "/storage/v1/b/bkt/o/a/rewriteTo/b/bkt/o/b", past)
+	w.want(400, "in the past", "POST", "/storage/v1/b/bkt/o/b/compose", []byte(`{"sourceObjects":[{"name":"a"}],"destination":`+string(past)+`}`))
+	w.want(400, "in the past", "POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=b", past, "Content-Type: application/json")
+	w.want(200, "!retention", "POST", "/storage/v1/b/bkt/o/a/copyTo/b/bkt/o/b", []byte(`{}`))
+	w.want(403, "retentionPolicyNotMet", "DELETE", "/storage/v1/b/bkt/o/a", nil)
 }
 
 // The times of a retention and a context have three decimals, also if the last are zero.

@@ -10,9 +10,7 @@ import (
 // A rewrite to another location takes as many requests as maxBytesRewrittenPerCall demands.
 func TestRewriteInSteps(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "far", Location: "EU"}); err != nil {
-		t.Fatal(err)
-	}
+	w.createBucket(fakegcs.Bucket{Name: "far", Location: "EU"})
 	content := strings.Repeat("x", 5<<19) // 2.5 MiB
 	w.insert("a", content)
 	const limit, far = "&maxBytesRewrittenPerCall=1048576", "/storage/v1/b/bkt/o/a/rewriteTo/b/far/o/a?rewriteToken="
@@ -26,9 +24,7 @@ func TestRewriteInSteps(t *testing.T) {
 	for _, other := range []string{
 		"/storage/v1/b/bkt/o/a/rewriteTo/b/far/o/b?rewriteToken=" + token, far + token + "&maxBytesRewrittenPerCall=2097152", far + "nonsense" + limit, far + "&maxBytesRewrittenPerCall=5",
 	} {
-		if a := w.do("POST", other, nil); a.StatusCode != 400 {
-			t.Errorf("%s = %d %s", other, a.StatusCode, a.body)
-		}
+		w.want(400, "", "POST", other, nil)
 	}
 	second := step(far+token, "")
 	if w.do("GET", "/storage/v1/b/far/o/a", nil).StatusCode != 404 {

@@ -1,16 +1,13 @@
 package fakegcs_test
 
 import (
-	"strings"
 	"testing"
 )
 
 // Node's client appends /b/BUCKET to STORAGE_EMULATOR_HOST.
 func TestNodePathsAreServed(t *testing.T) {
 	w := newWorld(t, nil)
-	if a := w.do("POST", "/b?project=p", []byte(`{"name":"of-node"}`)); a.StatusCode != 200 || !strings.Contains(a.body, "/storage/v1/b/of-node") {
-		t.Errorf("insert a bucket: %d %s", a.StatusCode, a.body)
-	}
+	w.want(200, "/storage/v1/b/of-node", "POST", "/b?project=p", []byte(`{"name":"of-node"}`))
 	if a := w.do("GET", "/b?project=p", nil); len(asList(a.json(t)["items"])) != 2 {
 		t.Errorf("list buckets: %d %s", a.StatusCode, a.body)
 	}
@@ -18,17 +15,9 @@ func TestNodePathsAreServed(t *testing.T) {
 	for _, test := range []struct{ target, want string }{
 		{"/b/of-node", `"storage#bucket"`}, {"/b/of-node/o", `"a/b"`}, {"/b/of-node/o/a%2Fb", `"size": "5"`}, {"/b/of-node/o/a%2Fb?alt=media", "bytes"},
 	} {
-		if a := w.do("GET", test.target, nil); a.StatusCode != 200 || !strings.Contains(a.body, test.want) {
-			t.Errorf("GET %s: %d %s", test.target, a.StatusCode, a.body)
-		}
+		w.want(200, test.want, "GET", test.target, nil)
 	}
-	if a := w.do("GET", "/b/of-node/o/absent", nil); a.StatusCode != 404 || a.json(t)["error"] == nil {
-		t.Errorf("an object that does not exist: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("POST", "/projects/p/hmacKeys?serviceAccountEmail=robot@example.com", nil); a.StatusCode != 200 || a.json(t)["kind"] != "storage#hmacKey" {
-		t.Errorf("make a key: %d %s", a.StatusCode, a.body)
-	}
-	if a := w.do("DELETE", "/b/of-node/o/a%2Fb", nil); a.StatusCode != 204 {
-		t.Errorf("delete: %d %s", a.StatusCode, a.body)
-	}
+	w.want(404, `"error": {`, "GET", "/b/of-node/o/absent", nil)
+	w.want(200, `"kind": "storage#hmacKey"`, "POST", "/projects/p/hmacKeys?serviceAccountEmail=robot@example.com", nil)
+	w.want(204, "", "DELETE", "/b/of-node/o/a%2Fb", nil)
 }

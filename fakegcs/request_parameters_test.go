@@ -22,14 +22,10 @@ func TestParametersAreNotIgnoredInSilence(t *testing.T) {
 		{"GET", "/storage/v1/b/bkt?softDeleted=True&generation=0", "softDeleted"},
 		{"GET", "/storage/v1/b?project=p&softDeleted=true", "softDeleted"},
 	} {
-		if a := w.do(test.method, test.target, nil); a.StatusCode != 400 || !strings.Contains(a.body, "does not implement the parameter '"+test.name+"'") {
-			t.Errorf("%s %s = %d %s", test.method, test.target, a.StatusCode, a.body)
-		}
+		w.want(400, "does not implement the parameter '"+test.name+"'", test.method, test.target, nil)
 	}
 	for _, target := range []string{"/storage/v1/b/bkt?softDeleted=false", "/storage/v1/b/bkt/o?includeFoldersAsPrefixes=true&prettyPrint=false&alt=json", "/storage/v1/b/bkt/iam?optionsRequestedPolicyVersion=3"} {
-		if a := w.do("GET", target, nil); a.StatusCode != 200 {
-			t.Errorf("%s = %d %s", target, a.StatusCode, a.body)
-		}
+		w.want(200, "", "GET", target, nil)
 	}
 	if strings.Contains(log.String(), "unknown") {
 		t.Errorf("the log has %s", log.String())
@@ -45,9 +41,7 @@ func TestParametersAreNotIgnoredInSilence(t *testing.T) {
 // Google's Python client sends booleans as True.
 func TestBooleansInPython(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "old", Versioning: true}); err != nil {
-		t.Fatal(err)
-	}
+	w.createBucket(fakegcs.Bucket{Name: "old", Versioning: true})
 	for range 2 {
 		w.do("POST", "/upload/storage/v1/b/old/o?uploadType=media&name=a", []byte("x"))
 	}
@@ -66,7 +60,5 @@ func TestEnableObjectRetention(t *testing.T) {
 			t.Errorf("%s: objectRetention is %s, want %s", query, got, want)
 		}
 	}
-	if a := w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"objectRetention":{"mode":"Sometimes"}}`)); a.StatusCode != 400 {
-		t.Errorf("a mode that does not exist: %d %s", a.StatusCode, a.body)
-	}
+	w.want(400, "", "PATCH", "/storage/v1/b/bkt", []byte(`{"objectRetention":{"mode":"Sometimes"}}`))
 }

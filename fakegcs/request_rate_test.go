@@ -70,9 +70,7 @@ func TestBucketRate(t *testing.T) {
 func TestBucketRateReplies(t *testing.T) {
 	t.Parallel()
 	bubble(t, &fakegcs.Options{BucketRate: 1, SplitAfter: 10 * time.Second}, func(w *world) {
-		if err := w.gcs.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
-			t.Fatal(err)
-		}
+		w.createBucket(fakegcs.Bucket{Name: "other"})
 		// Each request comes 1 ms after one that uses the write of a second.
 		const object = "/storage/v1/b/bkt/o/obj"
 		const insert = "/upload/storage/v1/b/bkt/o?uploadType=media&name=obj"
@@ -97,9 +95,7 @@ func TestBucketRateReplies(t *testing.T) {
 			{"another bucket", "POST", "/upload/storage/v1/b/other/o?uploadType=media&name=obj", false},
 		} {
 			time.Sleep(time.Minute)
-			if a := w.do("POST", insert, nil); a.StatusCode != 200 {
-				t.Fatalf("insert = %d", a.StatusCode)
-			}
+			w.want(200, "", "POST", insert, nil)
 			time.Sleep(time.Millisecond)
 			if a := w.do(test.method, test.target, nil); (a.StatusCode == 429) != test.limited {
 				t.Errorf("%s = %d, want 429: %v", test.name, a.StatusCode, test.limited)
@@ -120,9 +116,6 @@ func TestBucketRateReplies(t *testing.T) {
 			w.do("POST", fmt.Sprintf("/upload/storage/v1/b/bkt/o?uploadType=media&name=%03d", i), nil)
 		}
 		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=040", nil)
-		a := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=041", nil)
-		if a.StatusCode != 429 || !strings.Contains(a.body, `"message": "Your request distribution is too uneven across the key-ranges in your bucket.`) {
-			t.Errorf("after the names were divided: %d %s", a.StatusCode, a.body)
-		}
+		w.want(429, `"message": "Your request distribution is too uneven across the key-ranges in your bucket.`, "POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=041", nil)
 	})
 }

@@ -30,20 +30,11 @@ func TestReset(t *testing.T) {
 				return w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", nil, auth).Header.Get("Location")
 			}
 			uri := start()
-			if a, err := w.put(uri, 0, q, "*"); err != nil || a.StatusCode != 308 {
-				t.Fatalf("%d %v", a.StatusCode, err)
-			}
+			w.chunk(308, uri, 0, q, "*")
 			w.do("POST", "/bkt/parts?uploads", nil, auth)
-			if err := srv.CreateBucket(fakegcs.Bucket{Name: "other"}); err != nil {
-				t.Fatal(err)
-			}
-			if status := w.do("GET", "/storage/v1/b/bkt/o", nil, auth).StatusCode; status != 503 {
-				t.Errorf("the fault of the options: %d", status)
-			}
-			stall := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStall}}
-			if err := srv.AddFaults(stall); err != nil {
-				t.Fatal(err)
-			}
+			w.createBucket(fakegcs.Bucket{Name: "other"})
+			w.want(503, "", "GET", "/storage/v1/b/bkt/o", nil, auth)
+			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectStall}})
 			var stalled sync.WaitGroup
 			stalled.Go(func() {
 				if a, err := w.try("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=y", nil, auth); err == nil { // net/http repeats no POST
@@ -53,9 +44,7 @@ func TestReset(t *testing.T) {
 			for srv.FaultReport()[1].Fired == 0 {
 				runtime.Gosched()
 			}
-			if a := w.do("POST", "/_fakegcs/reset", nil); a.StatusCode != 204 {
-				t.Fatalf("reset: %d %s", a.StatusCode, a.body)
-			}
+			w.want(204, "", "POST", "/_fakegcs/reset", nil)
 			stalled.Wait()
 
 			if n := srv.Stats().Requests; n != 0 || len(srv.Requests()) != 0 {
@@ -67,12 +56,8 @@ func TestReset(t *testing.T) {
 			if _, err := srv.ListObjects("other", ""); err == nil {
 				t.Error("a bucket that was created later exists after a reset")
 			}
-			if a, err := w.try("PUT", uri, nil, fmt.Sprint("Content-Range: bytes */", q)); err != nil || a.StatusCode != 404 {
-				t.Errorf("the old session: %d %v", a.StatusCode, err)
-			}
-			if a, err := w.put(start(), 0, q, fmt.Sprint(q)); err != nil || a.StatusCode != 200 {
-				t.Errorf("an upload after a reset: %d %v", a.StatusCode, err)
-			}
+			w.want(404, "", "PUT", uri, nil, fmt.Sprint("Content-Range: bytes */", q))
+			w.chunk(200, start(), 0, q, fmt.Sprint(q))
 			if mode == "directory" {
 				if err := srv.Reset(); err != nil {
 					t.Error(err)

@@ -36,12 +36,8 @@ func TestDefaultACL(t *testing.T) {
 		srv := fakegcs.NewServer(t, &fakegcs.Options{Dir: dir})
 		w := &world{T: t, gcs: srv.Server, url: srv.URL, client: plainClient}
 		if run == 0 {
-			if a := w.do("POST", "/storage/v1/b?project=p&predefinedDefaultObjectAcl=private&predefinedAcl=publicRead", []byte(`{"name":"bkt"}`)); a.StatusCode != 200 {
-				t.Fatal(a.body)
-			}
-			if a := w.do("PUT", "/storage/v1/b/bkt/iam", []byte(`{"bindings":[{"role":"roles/viewer","members":["allUsers"]}]}`)); a.StatusCode != 200 {
-				t.Fatal(a.body)
-			}
+			w.want(200, "", "POST", "/storage/v1/b?project=p&predefinedDefaultObjectAcl=private&predefinedAcl=publicRead", []byte(`{"name":"bkt"}`))
+			w.want(200, "", "PUT", "/storage/v1/b/bkt/iam", []byte(`{"bindings":[{"role":"roles/viewer","members":["allUsers"]}]}`))
 		}
 		object := w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&projection=full&name=x", nil).json(t)
 		if list := object["acl"].([]any); len(list) != 1 {
@@ -64,9 +60,7 @@ func TestDefaultACL(t *testing.T) {
 func TestPredefinedACLWithoutObject(t *testing.T) {
 	w := newWorld(t, nil)
 	for body, status := range map[string]int{"null": 200, "": 200, "[]": 400} {
-		if a := w.do("PATCH", "/storage/v1/b/bkt?predefinedAcl=private", []byte(body)); a.StatusCode != status {
-			t.Errorf("%q: %d %s, want %d", body, a.StatusCode, a.body, status)
-		}
+		w.want(status, "", "PATCH", "/storage/v1/b/bkt?predefinedAcl=private", []byte(body))
 	}
 }
 

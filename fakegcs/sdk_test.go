@@ -32,13 +32,7 @@ func TestOfficialClient(t *testing.T) {
 					opts.Dir = t.TempDir()
 				}
 				w := newWorld(t, opts)
-				t.Setenv("STORAGE_EMULATOR_HOST", w.url)
-				ctx := context.Background()
-				client, err := storage.NewClient(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer client.Close()
+				client, ctx := w.sdk(), t.Context()
 				bkt := client.Bucket("bkt")
 				for _, size := range []int{0, 1, q - 1, q, q + 1, 2 * q, 1<<20 + 7} {
 					name := fmt.Sprintf("dir/a b/../ü%d", size)

@@ -75,9 +75,7 @@ func TestTLS(t *testing.T) {
 			if a, err := w.try("PUT", uri, data(5*q+1)); err == nil || len(a.body) != 7 {
 				t.Errorf("cut reply: %q %v", a.body, err)
 			}
-			if a := w.do("PUT", uri, nil, "Content-Range: bytes */*"); a.StatusCode != 200 {
-				t.Errorf("query: %d", a.StatusCode)
-			}
+			w.want(200, "", "PUT", uri, nil, "Content-Range: bytes */*")
 			if got, err := gcs.ReadObject("bkt", "x"); err != nil || !bytes.Equal(got, data(5*q+1)) {
 				t.Errorf("object has %d bytes, %v", len(got), err)
 			}
@@ -139,15 +137,11 @@ func TestDiscard(t *testing.T) {
 	if a, err := w.put(uri, 2*q, 3*q+1, "786433"); err != nil || a.json(t)["crc32c"] != crc(data(3*q+1)) || a.json(t)["md5Hash"] != nil {
 		t.Errorf("%s %v", a.body, err)
 	}
-	if a := w.do("GET", "/bkt/x", nil); a.StatusCode != 400 || !strings.Contains(a.body, "discard mode") {
-		t.Errorf("read: %d %s", a.StatusCode, a.body)
-	}
+	w.want(400, "discard mode", "GET", "/bkt/x", nil)
 	if _, err := w.gcs.ReadObject("bkt", "x"); err == nil {
 		t.Error("ReadObject returned no error")
 	}
-	if a := w.do("PUT", w.start("y"), data(5), "X-Goog-Hash: md5=1B2M2Y8AsgTpgAmY7PhCfg=="); a.StatusCode != 400 {
-		t.Errorf("a declared MD5 with NoMD5: %d", a.StatusCode)
-	}
+	w.want(400, "", "PUT", w.start("y"), data(5), "X-Goog-Hash: md5=1B2M2Y8AsgTpgAmY7PhCfg==")
 }
 
 func TestOptionsRefused(t *testing.T) {

@@ -40,9 +40,8 @@ func TestUnimplementedIsRefusedAndLoggedOnce(t *testing.T) {
 		var log text
 		w := newWorld(t, &fakegcs.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 3 {
-			a := w.do(test.method, test.target, nil)
-			if a.StatusCode != 400 || !strings.Contains(a.body, "does not implement "+test.named) || !strings.Contains(strings.ToLower(a.body), "notimplemented") {
-				t.Errorf("%s %s = %d %s, want a refusal that names %q", test.method, test.target, a.StatusCode, a.body, test.named)
+			if a := w.want(400, "does not implement "+test.named, test.method, test.target, nil); !strings.Contains(strings.ToLower(a.body), "notimplemented") {
+				t.Errorf("%s %s: %s", test.method, test.target, a.body)
 			}
 		}
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `request="`+test.named+`"`) && !strings.Contains(got, "request="+test.named) {
@@ -77,9 +76,7 @@ func TestInvalidRequestsAreNotLogged(t *testing.T) {
 		{"GET", "/storage/v1/b/bkt/o/x", 404}, {"GET", "/nowhere-to-go/x", 404}, {"POST", "/storage/v1/b/bkt/o/x", 405},
 		{"POST", "/b/bkt/o", 400}, {"GET", "/storage/v1/b/bkt/o?fields=nonsense", 400}, {"PUT", "/storage/v1/b/bkt/storageLayout", 405},
 	} {
-		if a := w.do(test.method, test.target, nil); a.StatusCode != test.status {
-			t.Errorf("%s %s = %d %s, want %d", test.method, test.target, a.StatusCode, a.body, test.status)
-		}
+		w.want(test.status, "", test.method, test.target, nil)
 	}
 	if log.Len() > 0 {
 		t.Errorf("the log has %s", log.String())

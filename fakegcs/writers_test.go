@@ -95,9 +95,7 @@ func TestSlowWriters(t *testing.T) {
 				{"DELETE", "/bkt/old", nil, 204},
 				{"GET", "/_fakegcs/", nil, 200},
 			} {
-				if a := w.do(request.method, request.target, request.body); a.StatusCode != request.status {
-					t.Errorf("%s %s: %d %s", request.method, request.target, a.StatusCode, a.body)
-				}
+				w.want(request.status, "", request.method, request.target, request.body)
 			}
 			for _, s := range slow {
 				if err := s.finish(); err != nil {

@@ -14,10 +14,11 @@ import (
 func TestParse(t *testing.T) {
 	good := `[
   {"match": {"op": "put", "from": 1, "to": 9}, "skip": 2, "times": -1, "do": {"effect": "status", "status": 503, "retryAfter": "+5s"}},
-  {"do": {"effect": "stall", "for": "1m30s"}}
+  {"do": {"effect": "stall", "for": "1m30s"}},
+  {"do": {"effect": "status", "status": 307, "location": "https://other.invalid/"}}
 ]`
 	list, err := faults.Parse(strings.NewReader(good))
-	if err != nil || len(list) != 2 || list[1].Do.For != 90*time.Second || list[0].Match.To != 9 {
+	if err != nil || len(list) != 3 || list[1].Do.For != 90*time.Second || list[2].Do.Location != "https://other.invalid/" || list[0].Match.To != 9 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	text, err := json.Marshal(list)
@@ -56,6 +57,11 @@ func TestParse(t *testing.T) {
 		{`[{"times":-2,"do":{"effect":"reset"}}]`, "times: -2"},
 		{`[{"match":{"from":9,"to":3},"do":{"effect":"reset"}}]`, "not a range"},
 		{`[{"do":{"effect":"reset"}}`, "no end"},
+		{`[{"do":{"effect":"reset","location":"/x"}}]`, "uses no body"},
+		{`[{"do":{"effect":"status","status":302,"location":"/x","message":"m"}}]`, "replace the JSON error"},
+		{`[{"do":{"effect":"status","status":404,"contentType":"text/html","reason":"r"}}]`, "replace the JSON error"},
+		{`[{"do":{"effect":"close-after"}}]`, "do.for: missing"},
+		{`[{"do":{"effect":"omit-size","bytes":1}}]`, "do.bytes"},
 		{`[] []`, "more after the end"},
 	} {
 		if _, err := faults.Parse(strings.NewReader(test.plan)); err == nil || !strings.Contains(err.Error(), test.want) {

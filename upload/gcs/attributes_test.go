@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +66,16 @@ func (w *attributeWorld) requests() []*http.Request {
 	return seen
 }
 
+// count returns how many requests since the last call have the method.
+func (w *attributeWorld) count(method string) (n int) {
+	for _, r := range w.requests() {
+		if r.Method == method {
+			n++
+		}
+	}
+	return n
+}
+
 // uploader returns the Uploader of a new process.
 func (w *attributeWorld) uploader(opts upload.Options) *upload.Uploader {
 	w.t.Helper()
@@ -116,55 +125,44 @@ func (w *attributeWorld) outage() {
 
 // ways are the ways to make an object, each with its own source.
 func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Result, []byte, error) {
-	large := func(spec upload.Spec) (string, []byte) { return source(w.t, 9<<20+5) }
-	one := func(r *upload.Result, err error) iter.Seq2[*upload.Result, error] {
-		return func(yield func(*upload.Result, error) bool) { yield(r, err) }
+	const large = 9<<20 + 5
+	file := func(size int, do func(up *upload.Uploader, path string, spec upload.Spec) (*upload.Result, error)) func(spec upload.Spec) (*upload.Result, []byte, error) {
+		return func(spec upload.Spec) (*upload.Result, []byte, error) {
+			path, content := source(w.t, size)
+			res, err := do(w.uploader(upload.Options{}), path, spec)
+			return res, content, err
+		}
 	}
-	last := func(results iter.Seq2[*upload.Result, error]) (res *upload.Result, err error) {
-		for r, e := range results {
-			res, err = r, e
+	single := func(up *upload.Uploader, path string, spec upload.Spec) (*upload.Result, error) {
+		return up.File(w.t.Context(), path, spec)
+	}
+	batch := func(up *upload.Uploader, path string, spec upload.Spec) (res *upload.Result, err error) {
+		for res, err = range up.Files(w.t.Context(), slices.Values([]upload.Job{{Path: path, Spec: spec}}), nil) {
 		}
 		return res, err
 	}
-	file := func(size int) func(spec upload.Spec) (*upload.Result, []byte, error) {
-		return func(spec upload.Spec) (*upload.Result, []byte, error) {
-			up := w.uploader(upload.Options{})
-			path, content := source(w.t, size)
-			res, err := last(one(up.File(w.t.Context(), path, spec)))
-			return res, content, err
-		}
-	}
-	batch := func(size int) func(spec upload.Spec) (*upload.Result, []byte, error) {
-		return func(spec upload.Spec) (*upload.Result, []byte, error) {
-			up := w.uploader(upload.Options{})
-			path, content := source(w.t, size)
-			res, err := last(up.Files(w.t.Context(), slices.Values([]upload.Job{{Path: path, Spec: spec}}), nil))
-			return res, content, err
-		}
-	}
 	return map[string]func(spec upload.Spec) (*upload.Result, []byte, error){
-		"single request": file(100),
-		"session":        file(9<<20 + 5),
-		"batch":          batch(100),
-		"large in batch": batch(9<<20 + 5),
-		"stream": func(spec upload.Spec) (*upload.Result, []byte, error) {
-			up := w.uploader(upload.Options{})
-			_, content := large(spec)
-			res, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec)
-			return res, content, err
-		},
-		"resumed by File": func(spec upload.Spec) (*upload.Result, []byte, error) {
-			path, content := large(spec)
+		"single request": file(100, single),
+		"session":        file(large, single),
+		"batch":          file(100, batch),
+		"large in batch": file(large, batch),
+		"stream": file(large, func(up *upload.Uploader, path string, spec upload.Spec) (*upload.Result, error) {
+			f, err := os.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return up.Reader(w.t.Context(), io.MultiReader(f), spec) // only a reader
+		}),
+		"resumed by File": file(large, func(_ *upload.Uploader, path string, spec upload.Spec) (*upload.Result, error) {
 			w.interrupt(path, spec)
-			up := w.uploader(upload.Options{})
-			res, err := up.File(w.t.Context(), path, upload.Spec{Bucket: spec.Bucket, Object: spec.Object, EncryptionKey: spec.EncryptionKey})
+			res, err := w.uploader(upload.Options{}).File(w.t.Context(), path, upload.Spec{Bucket: spec.Bucket, Object: spec.Object, EncryptionKey: spec.EncryptionKey})
 			if err == nil && !res.Resumed {
 				err = errors.New("not resumed")
 			}
-			return res, content, err
-		},
-		"resumed by Resume": func(spec upload.Spec) (*upload.Result, []byte, error) {
-			path, content := large(spec)
+			return res, err
+		}),
+		"resumed by Resume": file(large, func(_ *upload.Uploader, path string, spec upload.Spec) (*upload.Result, error) {
 			w.interrupt(path, spec)
 			up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{spec.EncryptionKey}})
 			id, err := up.ID(path, spec)
@@ -175,8 +173,8 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 			if err == nil && !res.Resumed {
 				err = errors.New("not resumed")
 			}
-			return res, content, err
-		},
+			return res, err
+		}),
 	}
 }
 
@@ -416,65 +414,6 @@ func TestExpectedChecksums(t *testing.T) {
 	}
 }
 
-// TestNotMatch checks the preconditions that an object must not match: before
-// anything is sent, and at the service if the object appears meanwhile.
-func TestNotMatch(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("sends many MiB, or many requests")
-	}
-	for _, late := range []bool{false, true} {
-		for _, size := range []int{100, 9 << 20} {
-			t.Run(fmt.Sprintf("late %v, %d bytes", late, size), func(t *testing.T) {
-				w := newAttributeWorld(t)
-				up := w.uploader(upload.Options{})
-				path, _ := source(t, size)
-				first, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", Metadata: map[string]string{"k": "v"}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				generation, metageneration := first.Object.Generation, first.Object.Metageneration
-				for name, spec := range map[string]upload.Spec{
-					"generation":     {IfGenerationNotMatch: &generation},
-					"metageneration": {IfMetagenerationNotMatch: &metageneration},
-				} {
-					w.requests()
-					spec.Bucket, spec.Object = "bkt", "o"
-					if late {
-						// The check before the upload sees no object.
-						if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpGet}, Do: faults.Action{Effect: faults.EffectStatus, Status: 404}}); err != nil {
-							t.Fatal(err)
-						}
-					}
-					_, err := up.File(t.Context(), path, spec)
-					if !errors.Is(err, session.ErrPrecondition) || !late && !strings.Contains(err.Error(), "want another one") {
-						t.Errorf("%s: %v, want ErrPrecondition", name, err)
-					}
-					if o, _ := w.srv.Object("bkt", "o"); o.Generation != generation {
-						t.Errorf("%s: the object was replaced", name)
-					}
-					sent := 0
-					for _, r := range w.requests() {
-						if r.Method != "GET" {
-							sent++
-						}
-					}
-					if (sent > 0) != late {
-						t.Errorf("%s: %d requests", name, sent)
-					}
-				}
-				none, other := int64(0), generation+1
-				if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "new", IfGenerationNotMatch: &none}); !errors.Is(err, session.ErrPrecondition) {
-					t.Errorf("no object: %v, want ErrPrecondition", err)
-				}
-				if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationNotMatch: &other, IfMetagenerationNotMatch: &none}); err != nil {
-					t.Errorf("preconditions that hold: %v", err)
-				}
-			})
-		}
-	}
-}
-
 // TestNotMatchAfterALostReply checks that an insert with a precondition that does not
 // make it idempotent is not repeated before the destination was checked.
 func TestNotMatchAfterALostReply(t *testing.T) {
@@ -633,8 +572,7 @@ func TestStartOverKeepsTheEncryption(t *testing.T) {
 }
 
 // TestChecksOfEncryptedObjects checks the comparison with objects of the same key,
-// of another key and of no key: for --skip-identical, preconditions and after a
-// reply that was lost.
+// of another key and of no key: for --skip-identical, and after a reply that was lost.
 func TestChecksOfEncryptedObjects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends many objects")
@@ -666,17 +604,6 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 						t.Errorf("skipped = %v, %v, want identical = %v", r.Skipped, err, tt.identical)
 					}
 				}
-				none := int64(0)
-				spec.IfGenerationMatch = &none
-				w.requests()
-				if _, err := up.File(t.Context(), path, spec); !errors.Is(err, session.ErrPrecondition) {
-					t.Errorf("with a precondition: %v, want ErrPrecondition", err)
-				}
-				for _, r := range w.requests() {
-					if r.Method != "GET" {
-						t.Errorf("%s: data was sent although the object exists", r.Method)
-					}
-				}
 			})
 		}
 	}
@@ -691,119 +618,29 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 		if err != nil || !res.Object.HasCRC32C {
 			t.Errorf("%+v, %v, want the object that was made", res, err)
 		}
-		inserted := 0
-		for _, r := range w.requests() {
-			if r.Method == "POST" {
-				inserted++
-			}
-		}
-		if inserted != 1 {
-			t.Errorf("%d inserts, want 1", inserted)
+		if n := w.count("POST"); n != 1 {
+			t.Errorf("%d inserts, want 1", n)
 		}
 	})
 }
 
-// TestDetectContentType checks when a content type is detected.
+// TestDetectContentType checks that a type of the caller's wins over a detected one, and that a stream is not read for it if its precondition
+// does not hold. TestGzip of package upload has the detected types.
 func TestDetectContentType(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("sends many MiB, or many requests")
-	}
-	w := newAttributeWorld(t)
-	png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 9<<20)...)
-	detect := upload.Options{DetectContentType: http.DetectContentType}
-	for _, tt := range []struct {
-		name    string
-		opts    upload.Options
-		spec    upload.Spec
-		content []byte
-		want    string
-	}{
-		{"small", detect, upload.Spec{}, png[:20], "image/png"},
-		{"large", detect, upload.Spec{}, png, "image/png"},
-		{"text", detect, upload.Spec{}, []byte("hello"), "text/plain; charset=utf-8"},
-		{"empty", detect, upload.Spec{}, nil, "application/octet-stream"},
-		{"given", detect, upload.Spec{ContentType: "a/b"}, png[:20], "a/b"},
-		{"default", detect, upload.Spec{DefaultContentType: "a/b"}, png[:20], "a/b"},
-		{"off", upload.Options{}, upload.Spec{}, png[:20], "application/octet-stream"},
-	} {
-		tt.spec.Bucket, tt.spec.Object = "bkt", tt.name
-		path := filepath.Join(t.TempDir(), "f")
-		if err := os.WriteFile(path, tt.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for way, do := range map[string]func(*upload.Uploader) (*upload.Result, error){
-			"file": func(up *upload.Uploader) (*upload.Result, error) { return up.File(t.Context(), path, tt.spec) },
-			"stream": func(up *upload.Uploader) (*upload.Result, error) {
-				return up.Reader(t.Context(), bytes.NewReader(tt.content), tt.spec)
-			},
-			"batch": func(up *upload.Uploader) (res *upload.Result, err error) {
-				for res, err = range up.Files(t.Context(), slices.Values([]upload.Job{{Path: path, Spec: tt.spec}}), nil) {
-				}
-				return res, err
-			},
-		} {
-			up := w.uploader(tt.opts)
-			res, err := do(up)
-			if err != nil {
-				t.Errorf("%s, %s: %v", tt.name, way, err)
-				continue
-			}
-			if o, _ := w.srv.Object("bkt", tt.name); o.ContentType != tt.want || res.Spec.ContentType != tt.want {
-				t.Errorf("%s, %s: content type %q, the result has %q, want %q", tt.name, way, o.ContentType, res.Spec.ContentType, tt.want)
-			}
-		}
-	}
-	// A resume has the type of the first run.
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, png, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.outage()
-	up := w.uploader(upload.Options{RetryFor: time.Millisecond, DetectContentType: http.DetectContentType})
-	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "resumed"}); !errors.Is(err, session.ErrRetriesExhausted) {
-		t.Fatal(err)
-	}
-	up = w.uploader(upload.Options{})
-	if res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "resumed"}); err != nil || !res.Resumed {
-		t.Fatalf("%+v, %v", res, err)
-	}
-	if o, _ := w.srv.Object("bkt", "resumed"); o.ContentType != "image/png" {
-		t.Errorf("resumed: content type %q", o.ContentType)
-	}
-}
-
-// TestDetectReadsNothingAfterAPrecondition checks that a stream is not read if its
-// precondition does not hold.
-func TestDetectReadsNothingAfterAPrecondition(t *testing.T) {
 	w := newAttributeWorld(t)
 	up := w.uploader(upload.Options{DetectContentType: http.DetectContentType})
-	if _, err := up.Reader(t.Context(), strings.NewReader("x"), upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
-		t.Fatal(err)
-	}
-	none, r := int64(0), strings.NewReader("second")
-	if _, err := up.Reader(t.Context(), r, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &none}); !errors.Is(err, session.ErrPrecondition) {
-		t.Errorf("error = %v, want ErrPrecondition", err)
-	}
-	if r.Len() != 6 {
-		t.Errorf("%d bytes were read", 6-r.Len())
-	}
-}
-
-// TestQuotaProject checks that QuotaProject is sent even without credentials.
-func TestQuotaProject(t *testing.T) {
-	t.Parallel()
-	w := newAttributeWorld(t)
-	c := newClient(t, &gcs.Options{Endpoint: w.url, Anonymous: true, QuotaProject: "billed"})
-	up := uploader(t, c, nil)
-	path, _ := source(t, 9<<20)
-	none := int64(0)
-	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &none}); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range w.requests() {
-		if r.Header.Get("X-Goog-User-Project") != "billed" {
-			t.Errorf("%s %s: X-Goog-User-Project = %q", r.Method, r.URL.Path, r.Header.Get("X-Goog-User-Project"))
+	for want, spec := range map[string]upload.Spec{"a/given": {ContentType: "a/given"}, "a/default": {DefaultContentType: "a/default"}, "text/plain; charset=utf-8": {}} {
+		spec.Bucket, spec.Object = "bkt", "o"
+		res, err := up.Reader(t.Context(), strings.NewReader("x"), spec)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if o, _ := w.srv.Object("bkt", "o"); o.ContentType != want || res.Spec.ContentType != want {
+			t.Errorf("content type %q, the result has %q, want %q", o.ContentType, res.Spec.ContentType, want)
+		}
+	}
+	r := strings.NewReader("second")
+	if _, err := up.Reader(t.Context(), r, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: new(int64)}); !errors.Is(err, session.ErrPrecondition) || r.Len() != 6 {
+		t.Errorf("error %v after %d bytes, want ErrPrecondition", err, 6-r.Len())
 	}
 }

@@ -1,14 +1,7 @@
 package gcs_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,36 +14,6 @@ import (
 
 	"gcsup/upload/gcs"
 )
-
-// writeCertificate writes a certificate and its key, and returns a certificate_config.json that
-// names them.
-func writeCertificate(t *testing.T) (config string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	config = filepath.Join(dir, "certificate_config.json")
-	err = errors.Join(
-		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
-		os.WriteFile(config, fmt.Appendf(nil, `{"cert_configs":{"workload":{"cert_path":%q,"key_path":%q}}}`, certFile, keyFile), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
-}
 
 // setOrUnset sets an environment variable for a test, or unsets it if value is "unset".
 func setOrUnset(t *testing.T, name, value string) {
@@ -65,7 +28,9 @@ func setOrUnset(t *testing.T, name, value string) {
 // workload for the handshake, but not when it chooses the endpoint. AIP-4114 demands that it
 // counts for both.
 func TestMutualTLSEndpoint(t *testing.T) {
-	t.Setenv("GOOGLE_API_CERTIFICATE_CONFIG", writeCertificate(t))
+	dir := t.TempDir()
+	writeCertificate(t, newAuthority(t, "root", nil), time.Now().Add(time.Hour), dir)
+	t.Setenv("GOOGLE_API_CERTIFICATE_CONFIG", filepath.Join(dir, "config.json"))
 	for _, use := range []string{"unset", "", "true", "TRUE", "1", "false", "no"} {
 		for _, mode := range []string{"unset", "auto", "always", "never", "ALWAYS", "other"} {
 			for _, universe := range []string{"unset", "example.cloud"} {

@@ -92,6 +92,27 @@ func source(t *testing.T, size int) (string, []byte) {
 	return path, content
 }
 
+// put uploads a file of size bytes as gs://bkt/o.
+func put(t *testing.T, up *upload.Uploader, size int) (*upload.Result, error) {
+	t.Helper()
+	path, _ := source(t, size)
+	return up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+}
+
+// wantPut fails unless put makes the object in srv.
+func wantPut(t *testing.T, srv *fakegcs.Server, up *upload.Uploader, size int) *upload.Result {
+	t.Helper()
+	res, err := put(t, up, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, content := source(t, size)
+	if got, err := srv.ReadObject("bkt", "o"); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("object differs from the source, %v", err)
+	}
+	return res
+}
+
 func TestEndpoint(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -153,8 +174,10 @@ func TestNoCredentials(t *testing.T) {
 		}
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", missing)
-	if _, err := gcs.New(t.Context(), nil); !errors.Is(err, session.ErrCredentials) {
-		t.Errorf("default: error = %v, want ErrCredentials", err)
+	for _, opts := range []*gcs.Options{nil, {Endpoint: "https://gcs.example"}, {Endpoint: "http://127.0.0.1:80"}} {
+		if _, err := gcs.New(t.Context(), opts); !errors.Is(err, session.ErrCredentials) {
+			t.Errorf("%+v: error = %v, want ErrCredentials", opts, err)
+		}
 	}
 }
 
@@ -180,7 +203,9 @@ func (s *tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.given++
 	token := fmt.Sprintf("ya29.token-%d", s.given)
-	s.srv.AllowToken(token)
+	if s.srv != nil {
+		s.srv.AllowToken(token)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 3600})
 }
@@ -191,12 +216,23 @@ func credentialsFile(t *testing.T, service *tokens) string {
 	t.Helper()
 	ts := httptest.NewServer(service)
 	t.Cleanup(ts.Close)
-	path := filepath.Join(t.TempDir(), "credentials.json")
-	data, _ := json.Marshal(map[string]string{
+	return userFile(t, ts.URL+"/token")
+}
+
+// userFile writes the credentials file of a user whose tokens come from a URL.
+func userFile(t *testing.T, tokenURI string) string {
+	t.Helper()
+	return jsonFile(t, map[string]string{
 		"type": "authorized_user", "client_id": "id", "client_secret": "secret", "refresh_token": "refresh",
-		"token_uri": ts.URL + "/token", "quota_project_id": "quota-from-file",
+		"token_uri": tokenURI, "quota_project_id": "quota-from-file",
 	})
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+}
+
+func jsonFile(t *testing.T, fields map[string]string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "credentials.json")
+	data, err := json.Marshal(fields)
+	if err := errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -212,87 +248,40 @@ func TestTokenRejectedInMidUpload(t *testing.T) {
 	service := &tokens{srv: srv}
 	c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
 	up := uploader(t, c, &upload.Options{ChunkSize: 1 << 20})
-	path, content := source(t, 5<<20)
-	zero := int64(0)
-	res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-		t.Error("object differs from the source")
-	}
-	if service.given != 2 || res.Waited != 0 || res.BytesSent > int64(len(content))+1<<20 {
+	res := wantPut(t, srv, up, 5<<20)
+	if service.given != 2 || res.Waited != 0 || res.BytesSent > 6<<20 {
 		t.Errorf("%d tokens issued, result %+v", service.given, res)
 	}
 }
 
-// TestTokenService checks that a token service that is down is retried, and that
-// one that refuses the credentials is not.
-func TestTokenService(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		fail func(n int) (int, string)
-		want error
-	}{
-		{"down for a moment", func(n int) (int, string) {
-			if n <= 2 {
-				return 503, "<html>SECRET</html>"
-			}
-			return 0, ""
-		}, nil},
-		{"refuses", func(int) (int, string) {
-			return 400, `{"error":"invalid_grant","error_description":"Token has been expired or revoked.","x":"SECRET"}`
-		}, session.ErrCredentials},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			srv, url := emulator(t, &fakegcs.Options{RequireToken: true})
-			service := &tokens{srv: srv, fail: tt.fail}
-			c := newClient(t, &gcs.Options{Endpoint: url, CredentialsFile: credentialsFile(t, service)})
-			up := uploader(t, c, &upload.Options{Policy: hasty})
-			path, _ := source(t, 100)
-			_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
-			if !errors.Is(err, tt.want) {
-				t.Errorf("error = %v, want %v", err, tt.want)
-			}
-			if err != nil && strings.Contains(err.Error(), "SECRET") {
-				t.Errorf("error contains the reply: %v", err)
-			}
-		})
-	}
-}
-
-// TestHeaders checks the headers of every request, and that no request goes to
-// another host.
+// TestHeaders checks the headers of every request, and that no request goes to another host. A quota project is sent even without
+// credentials.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var seen []http.Header
-	srv, _ := emulator(t, nil)
-	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		seen = append(seen, r.Header.Clone())
-		mu.Unlock()
-		srv.ServeHTTP(w, r)
-	}))
-	defer ts.Close()
-	service := &tokens{srv: srv}
-	c := newClient(t, &gcs.Options{
-		Endpoint: ts.URL, CredentialsFile: credentialsFile(t, service),
-		Header: http.Header{"x-test": {"yes"}}, UserAgent: "mine/1",
-	})
-	up := uploader(t, c, nil)
-	path, _ := source(t, 9<<20)
-	zero := int64(0)
-	call := withCall(withCall(up, upload.CallOptions{Header: http.Header{"x-call": {"first"}}}), upload.CallOptions{Header: http.Header{"x-call": {"second"}}})
-	if _, err := call.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationMatch: &zero}); err != nil {
-		t.Fatal(err)
-	}
-	if len(seen) != 4 { // stat, start, put, finalize
-		t.Errorf("%d requests, want 4", len(seen))
-	}
-	for i, h := range seen {
-		if h.Get("X-Test") != "yes" || h.Get("X-Call") != "second" || h.Get("Authorization") != "Bearer ya29.token-1" || h.Get("X-Goog-User-Project") != "quota-from-file" || !strings.HasPrefix(h.Get("User-Agent"), "mine/1 gcsup/") {
-			t.Errorf("request %d: %v", i, h)
+	w := newAttributeWorld(t)
+	var c *gcs.Client
+	for _, tt := range []struct {
+		opts           gcs.Options
+		token, project string
+	}{
+		{gcs.Options{Anonymous: true, QuotaProject: "billed"}, "", "billed"},
+		{gcs.Options{CredentialsFile: credentialsFile(t, &tokens{srv: w.srv})}, "Bearer ya29.token-1", "quota-from-file"},
+	} {
+		tt.opts.Endpoint, tt.opts.Header, tt.opts.UserAgent = w.url, http.Header{"x-test": {"yes"}}, "mine/1"
+		c = newClient(t, &tt.opts)
+		call := withCall(withCall(uploader(t, c, nil), upload.CallOptions{Header: http.Header{"x-call": {"first"}}}), upload.CallOptions{Header: http.Header{"x-call": {"second"}}})
+		path, _ := source(t, 9<<20)
+		if _, err := call.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o" + tt.token, IfGenerationMatch: new(int64)}); err != nil {
+			t.Fatal(err)
+		}
+		seen := w.requests()
+		if len(seen) != 4 { // stat, start, put, finalize
+			t.Errorf("%d requests, want 4", len(seen))
+		}
+		for i, r := range seen {
+			if h := r.Header; h.Get("X-Test") != "yes" || h.Get("X-Call") != "second" || h.Get("Authorization") != tt.token || h.Get("X-Goog-User-Project") != tt.project || !strings.HasPrefix(h.Get("User-Agent"), "mine/1 gcsup/") {
+				t.Errorf("request %d: %v", i, h)
+			}
 		}
 	}
 
@@ -300,23 +289,6 @@ func TestHeaders(t *testing.T) {
 	defer elsewhere.Close()
 	if resp, err := c.HTTP().Get(elsewhere.URL); !errors.Is(err, session.ErrURIMismatch) {
 		t.Errorf("request to another host: %v, %v", resp, err)
-	}
-}
-
-// TestEmulatorHasNoCredentials checks that no credentials are looked for or sent if
-// STORAGE_EMULATOR_HOST is the endpoint.
-func TestEmulatorHasNoCredentials(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
-	srv, url := emulator(t, nil)
-	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(url, "http://"))
-	c := newClient(t, nil)
-	up := uploader(t, c, nil)
-	path, content := source(t, 100)
-	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-		t.Error("object differs from the source")
 	}
 }
 
@@ -330,21 +302,13 @@ func TestEndpointHasCredentials(t *testing.T) {
 	service := &tokens{srv: srv}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", credentialsFile(t, service))
 	c := newClient(t, &gcs.Options{Endpoint: url})
-	path, content := source(t, 100)
-	if _, err := uploader(t, c, nil).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) || c.Anonymous() != "" {
-		t.Errorf("object differs from the source: %t; Anonymous = %q", !bytes.Equal(got, content), c.Anonymous())
-	}
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
-	if c, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "https://gcs.example"}); !errors.Is(err, session.ErrCredentials) {
-		t.Errorf("https endpoint with a missing credentials file: %+v, %v, want ErrCredentials", c, err)
+	if wantPut(t, srv, uploader(t, c, nil), 100); c.Anonymous() != "" {
+		t.Errorf("Anonymous = %q", c.Anonymous())
 	}
 }
 
-// TestWhyAnonymous checks that the error of a 401 has the reason why no credentials
-// were sent.
+// TestWhyAnonymous checks when no credentials are looked for or sent, and that the error of a 401 has the reason. They are not sent over
+// plain HTTP, except to this machine if a credentials file is named.
 func TestWhyAnonymous(t *testing.T) {
 	_, url := emulator(t, &fakegcs.Options{RequireToken: true})
 	var dialer net.Dialer
@@ -353,45 +317,30 @@ func TestWhyAnonymous(t *testing.T) {
 	}}
 	defer elsewhere.CloseIdleConnections()
 	for _, tt := range []struct {
-		name     string
-		emulator string
-		opts     gcs.Options
-		want     string
+		name        string
+		emulator    string
+		credentials string
+		opts        gcs.Options
+		want        string
 	}{
-		{"emulator", url, gcs.Options{}, "STORAGE_EMULATOR_HOST is set"},
-		{"option", url, gcs.Options{Anonymous: true}, "the client is anonymous"},
-		{"this machine", "other:1", gcs.Options{Endpoint: url}, "the endpoint is plain HTTP, and GOOGLE_APPLICATION_CREDENTIALS names no file"},
-		{"another machine", "other:1", gcs.Options{Endpoint: "http://gcs.example", Transport: elsewhere}, "the endpoint is plain HTTP on another machine"},
+		{"emulator", strings.TrimPrefix(url, "http://"), "/does/not/exist", gcs.Options{}, "STORAGE_EMULATOR_HOST is set"},
+		{"option", url, "/does/not/exist", gcs.Options{Anonymous: true}, "the client is anonymous"},
+		{"this machine", "other:1", "", gcs.Options{Endpoint: url}, "the endpoint is plain HTTP, and GOOGLE_APPLICATION_CREDENTIALS names no file"},
+		{"another machine", "other:1", "/does/not/exist", gcs.Options{Endpoint: "http://gcs.example", Transport: elsewhere}, "the endpoint is plain HTTP on another machine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("STORAGE_EMULATOR_HOST", tt.emulator)
+			t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", tt.credentials)
 			c := newClient(t, &tt.opts)
-			check := func(err error) {
-				t.Helper()
-				why, ok := errors.AsType[*session.AnonymousError](err)
-				if !ok || why.Reason != tt.want || !errors.Is(err, session.ErrCredentials) || !strings.Contains(err.Error(), ": no credentials were sent, because "+tt.want) {
-					t.Errorf("error = %v, want ErrCredentials because %s", err, tt.want)
-				}
+			_, err := put(t, uploader(t, c, nil), 100)
+			why, ok := errors.AsType[*session.AnonymousError](err)
+			if !ok || why.Reason != tt.want || !errors.Is(err, session.ErrCredentials) || !strings.Contains(err.Error(), ": no credentials were sent, because "+tt.want) {
+				t.Errorf("error = %v, want ErrCredentials because %s", err, tt.want)
 			}
-			path, _ := source(t, 100)
-			_, err := uploader(t, c, nil).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
-			check(err)
 			if c.Anonymous() != tt.want {
 				t.Errorf("Anonymous = %q, want %q", c.Anonymous(), tt.want)
 			}
 		})
-	}
-}
-
-// TestPlainHTTPCarriesNoCredentials checks that no credentials are sent over plain
-// HTTP, except to this machine if a credentials file is named.
-func TestPlainHTTPCarriesNoCredentials(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/does/not/exist")
-	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://gcs.example:80"}); err != nil {
-		t.Errorf("another machine over http: %v, want no search for credentials", err)
-	}
-	if _, err := gcs.New(t.Context(), &gcs.Options{Endpoint: "http://127.0.0.1:80"}); !errors.Is(err, session.ErrCredentials) {
-		t.Errorf("this machine over http: %v, want ErrCredentials for the missing file", err)
 	}
 }
 
@@ -406,8 +355,7 @@ func TestNoGoogleAPIError(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})
-		path, _ := source(t, 9<<20)
-		_, err := withCall(uploader(t, c, nil), upload.CallOptions{Retries: -1}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		_, err := put(t, withCall(uploader(t, c, nil), upload.CallOptions{Retries: -1}), 9<<20)
 		e, ok := errors.AsType[*session.Error](err)
 		if !ok || !errors.Is(err, want) || e.Status != status || e.Reason != "why" || e.Message != "text" {
 			t.Errorf("%d: error = %#v, want %v", status, err, want)
@@ -523,14 +471,7 @@ func TestOneHost(t *testing.T) {
 	t.Parallel()
 	srv, url := emulator(t, nil)
 	c := newClient(t, &gcs.Options{Endpoint: strings.Replace(url, "127.0.0.1", "LocalHost", 1), Anonymous: true})
-	up := uploader(t, c, nil)
-	path, content := source(t, 9<<20)
-	if _, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := srv.ReadObject("bkt", "o"); !bytes.Equal(got, content) {
-		t.Error("object differs from the source")
-	}
+	wantPut(t, srv, uploader(t, c, nil), 9<<20)
 }
 
 // TestConfiguration checks that contradictory options are refused, and that the

@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +30,7 @@ type iam struct {
 }
 
 func (s *iam) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if got := r.Header.Get("Authorization"); got != "Bearer base-token" {
+	if got := r.Header.Get("Authorization"); !strings.HasPrefix(got, "Bearer ya29.token-") {
 		s.t.Errorf("authorization %q, want the token of the base credentials", got)
 	}
 	var body map[string]any
@@ -65,22 +63,6 @@ func startIAM(t *testing.T, reply func() (int, string)) *iam {
 	return s
 }
 
-// userCredentials writes a credentials file whose token is base-token.
-func userCredentials(t *testing.T) string {
-	t.Helper()
-	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"access_token":"base-token","expires_in":3600,"token_type":"Bearer"}`))
-	}))
-	t.Cleanup(tokens.Close)
-	file := filepath.Join(t.TempDir(), "credentials.json")
-	text := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","quota_project_id":"of-the-user","token_uri":%q}`, tokens.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // TestImpersonation checks that uploads carry the token of the service account, and that a rejected
 // token is replaced.
 func TestImpersonation(t *testing.T) {
@@ -93,7 +75,7 @@ func TestImpersonation(t *testing.T) {
 		return 200, fmt.Sprintf(`{"accessToken":"token-%d","expireTime":%q}`, n, time.Now().Add(time.Hour).Format(time.RFC3339))
 	})
 	c := newClient(t, &gcs.Options{
-		Endpoint: endpoint, CredentialsFile: userCredentials(t),
+		Endpoint: endpoint, CredentialsFile: credentialsFile(t, &tokens{}),
 		ImpersonateServiceAccount: "backup@p.iam.gserviceaccount.com", Delegates: []string{"a@p.iam.gserviceaccount.com"},
 		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if got := r.Header.Get("X-Goog-User-Project"); got != "" {
@@ -102,11 +84,8 @@ func TestImpersonation(t *testing.T) {
 			return upload.NewTransport(nil).RoundTrip(r)
 		}),
 	})
-	path, _ := source(t, 100)
-	for _, object := range []string{"one", "two"} {
-		if _, err := uploader(t, c, nil).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: object}); err != nil {
-			t.Fatal(err)
-		}
+	for range 2 {
+		wantPut(t, srv, uploader(t, c, nil), 100)
 	}
 	const want = "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/backup@p.iam.gserviceaccount.com:generateAccessToken"
 	if !slices.Equal(api.requests, []string{want, want}) {
@@ -116,7 +95,7 @@ func TestImpersonation(t *testing.T) {
 	if body != "map[delegates:[projects/-/serviceAccounts/a@p.iam.gserviceaccount.com] lifetime:3600s scope:[https://www.googleapis.com/auth/devstorage.read_write]]" {
 		t.Errorf("request %s", body)
 	}
-	if api.project != "of-the-user" {
+	if api.project != "quota-from-file" {
 		t.Errorf("quota project %q of the request for a token, want that of the user", api.project)
 	}
 }
@@ -136,9 +115,8 @@ func TestImpersonationFails(t *testing.T) {
 	} {
 		_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
 		startIAM(t, func() (int, string) { return tt.status, tt.body })
-		c := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: userCredentials(t), ImpersonateServiceAccount: "x@p.iam.gserviceaccount.com"})
-		path, _ := source(t, 100)
-		_, err := uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		c := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: credentialsFile(t, &tokens{}), ImpersonateServiceAccount: "x@p.iam.gserviceaccount.com"})
+		_, err := put(t, uploader(t, c, &upload.Options{Policy: hasty}), 100)
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
 			t.Errorf("status %d: error %v, want %v with %q", tt.status, err, tt.want, tt.text)
 		}
@@ -152,17 +130,13 @@ func TestImpersonationFails(t *testing.T) {
 // TestPrivateKey checks that a key that cannot sign is refused in one sentence, before a
 // request.
 func TestPrivateKey(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "key.json")
 	for key, ok := range map[string]bool{
 		testKey(t): true, "": false, "none": false,
 		"-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n":             false,
 		"-----BEGIN RSA PRIVATE KEY-----\nMBAwDg==\n-----END RSA PRIVATE KEY-----\n": false,
 	} {
-		data, err := json.Marshal(map[string]string{"type": "service_account", "client_email": "x@example.com", "private_key": key})
-		if err := errors.Join(err, os.WriteFile(file, data, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		_, err = gcs.New(t.Context(), &gcs.Options{CredentialsFile: file})
+		file := jsonFile(t, map[string]string{"type": "service_account", "client_email": "x@example.com", "private_key": key})
+		_, err := gcs.New(t.Context(), &gcs.Options{CredentialsFile: file})
 		want := "credentials cannot be used: " + file + ": private_key is not an RSA key in PEM; name another file"
 		if ok && err != nil || !ok && (!errors.Is(err, session.ErrCredentials) || err.Error() != want) {
 			t.Errorf("%.40q: error %v, want valid %v", key, err, ok)

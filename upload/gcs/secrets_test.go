@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
-	"gcsup/upload"
 	"gcsup/upload/gcs"
 )
 
@@ -24,9 +23,7 @@ func TestServerRepeatsTheToken(t *testing.T) {
 	c := newClient(t, &gcs.Options{
 		Endpoint: ts.URL, CredentialsFile: credentialsFile(t, &tokens{srv: srv}), Header: http.Header{"X-Key": {"SECRET"}},
 	})
-	up := uploader(t, c, nil)
-	path, _ := source(t, 100)
-	_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+	_, err := put(t, uploader(t, c, nil), 100)
 	if err == nil || !strings.Contains(err.Error(), "refused: Bearer [token] [header]") {
 		t.Errorf("error = %v, want the message without the secrets", err)
 	}

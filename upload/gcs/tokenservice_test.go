@@ -5,17 +5,16 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"gcsup/fakegcs"
@@ -31,21 +30,15 @@ func TestTokenServiceThatIsNotFound(t *testing.T) {
 	for _, kind := range []string{"authorized_user", "service_account"} {
 		t.Run(kind, func(t *testing.T) {
 			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
-			file := filepath.Join(t.TempDir(), "credentials.json")
-			data, err := json.Marshal(map[string]string{
+			file := jsonFile(t, map[string]string{
 				"type": kind, "client_id": "id", "client_secret": "secret", "refresh_token": "refresh",
 				"client_email": "x@example.com", "private_key": testKey(t), "token_uri": "https://tokens.invalid/token",
 			})
-			if err := errors.Join(err, os.WriteFile(file, data, 0o600)); err != nil {
-				t.Fatal(err)
-			}
 			resolves(t, func(addr string) error {
 				return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}}
 			})
 			c := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: file})
-			up := uploader(t, c, &upload.Options{Policy: hasty})
-			path, _ := source(t, 100)
-			_, err = up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+			_, err := put(t, uploader(t, c, &upload.Options{Policy: hasty}), 100)
 			if !errors.Is(err, session.ErrRetriesExhausted) || errors.Is(err, session.ErrCredentials) {
 				t.Errorf("%v, want ErrRetriesExhausted", err)
 			}
@@ -79,42 +72,51 @@ func resolves(t *testing.T, fail func(addr string) error) {
 	})
 }
 
-// TestTokenServiceInTrouble checks that a failure of the token service is not
-// reported as bad credentials.
+// TestTokenServiceInTrouble checks that a failure of the token service is retried and not reported as bad credentials, that a refusal of the
+// credentials is, and that no error has the reply.
 func TestTokenServiceInTrouble(t *testing.T) {
 	t.Parallel()
+	down := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(503)
+		io.WriteString(w, "<html>SECRET</html>")
+	}
 	for name, c := range map[string]struct {
 		reply func(w http.ResponseWriter, r *http.Request)
+		times int // after which it issues tokens
 		want  error
 	}{
-		"down":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, session.ErrRetriesExhausted},
-		"overloaded": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, session.ErrRetriesExhausted},
+		"down for a moment": {down, 2, nil},
+		"down":              {down, 99, session.ErrRetriesExhausted},
+		"overloaded":        {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, 99, session.ErrRetriesExhausted},
 		"cut": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			w.Write([]byte("{"))
-		}, session.ErrRetriesExhausted},
-		"a redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://plain.invalid/", 307) }, session.ErrNotFound},
-		"refuses":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, session.ErrCredentials},
-		"not its token": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("welcome")) }, session.ErrCredentials},
+		}, 99, session.ErrRetriesExhausted},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://plain.invalid/", 307) }, 99, session.ErrNotFound},
+		"refuses": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(400)
+			io.WriteString(w, `{"error":"invalid_grant","error_description":"Token has been expired or revoked.","x":"SECRET"}`)
+		}, 99, session.ErrCredentials},
+		"not its token": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("welcome SECRET")) }, 99, session.ErrCredentials},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
-			service := httptest.NewServer(http.HandlerFunc(c.reply))
+			srv, endpoint := emulator(t, &fakegcs.Options{RequireToken: true})
+			var asked atomic.Int64
+			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) <= int64(c.times) {
+					c.reply(w, r)
+					return
+				}
+				(&tokens{srv: srv}).ServeHTTP(w, r)
+			}))
 			defer service.Close()
-			file := filepath.Join(t.TempDir(), "credentials.json")
-			data := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","token_uri":"%s/token"}`, service.URL)
-			if err := os.WriteFile(file, []byte(data), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			client := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: file})
-			up := uploader(t, client, &upload.Options{Policy: hasty})
-			path, _ := source(t, 100)
-			_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "token service "+service.URL) {
+			client := newClient(t, &gcs.Options{Endpoint: endpoint, CredentialsFile: userFile(t, service.URL+"/token")})
+			_, err := put(t, uploader(t, client, &upload.Options{Policy: hasty}), 100)
+			if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), "token service "+service.URL) {
 				t.Errorf("%v, want %v of %s", err, c.want, service.URL)
 			}
-			if c.want != session.ErrCredentials && errors.Is(err, session.ErrCredentials) {
-				t.Errorf("error is ErrCredentials: %v", err)
+			if c.want != session.ErrCredentials && errors.Is(err, session.ErrCredentials) || strings.Contains(fmt.Sprint(err), "SECRET") {
+				t.Errorf("error is ErrCredentials, or has the reply: %v", err)
 			}
 		})
 	}
@@ -146,8 +148,7 @@ func uploadFromMachine(t *testing.T, plan []faults.Fault, metadata func(path str
 		r.URL.Scheme, r.URL.Host = service.Scheme, service.Host
 		return http.DefaultTransport.RoundTrip(r)
 	})})
-	path, _ := source(t, 100)
-	_, err = uploader(t, c, &upload.Options{Policy: hasty}).File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+	_, err = put(t, uploader(t, c, &upload.Options{Policy: hasty}), 100)
 	return s.URL, err
 }
 

@@ -2,7 +2,6 @@ package gcs_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,35 +31,14 @@ var hasty = backoff.Policy{Initial: time.Millisecond, Maximum: time.Millisecond}
 func TestRedirectsGetNoCredentials(t *testing.T) {
 	srv, _ := emulator(t, nil)
 	service := &tokens{srv: srv}
-	var leaked atomic.Int64
-	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		leaked.Add(1)
-		t.Errorf("a redirect was followed with Authorization %q, X-Secret %q", r.Header.Get("Authorization"), r.Header.Get("X-Secret"))
-	}))
-	defer plain.Close()
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://"+r.Host+r.URL.RequestURI(), http.StatusTemporaryRedirect)
-	}))
-	defer secure.Close()
 	// Both schemes reach the same server, as with a captive portal or a proxy.
-	transport := secure.Client().Transport.(*http.Transport).Clone()
-	transport.TLSClientConfig.ServerName = "example.com"
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, plain.Listener.Addr().String())
-	}
-	transport.DialTLSContext = nil
-	tlsTo := transport.Clone()
-	tlsTo.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, secure.Listener.Addr().String())
-	}
 	both := roundTrip(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Scheme == "https" {
-			return tlsTo.RoundTrip(r)
+		if r.URL.Scheme != "https" {
+			t.Errorf("a redirect was followed with Authorization %q, X-Secret %q", r.Header.Get("Authorization"), r.Header.Get("X-Secret"))
 		}
-		return transport.RoundTrip(r)
+		to := http.Header{"Location": {"http://" + r.URL.Host + r.URL.RequestURI()}}
+		return &http.Response{StatusCode: http.StatusTemporaryRedirect, Header: to, Body: http.NoBody, Request: r}, nil
 	})
-	defer transport.CloseIdleConnections()
-	defer tlsTo.CloseIdleConnections()
 	c := newClient(t, &gcs.Options{
 		Endpoint: "https://storage.example", CredentialsFile: credentialsFile(t, service), Transport: both,
 		Header: http.Header{"X-Secret": {"hunter2"}},
@@ -76,9 +54,6 @@ func TestRedirectsGetNoCredentials(t *testing.T) {
 	// The same for a request that the program makes itself.
 	if _, err := c.HTTP().Get("http://storage.example/"); !errors.Is(err, session.ErrURIMismatch) {
 		t.Errorf("Get over plain HTTP: %v, want ErrURIMismatch", err)
-	}
-	if leaked.Load() != 0 {
-		t.Error("a request was sent over plain HTTP")
 	}
 }
 
@@ -100,8 +75,7 @@ func TestShortHeaderValue(t *testing.T) {
 		}})
 		c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true, Header: http.Header{"X": {value}}})
 		up := uploader(t, c, &upload.Options{Policy: hasty, ChunkSize: 1 << 20})
-		path, _ := source(t, 9<<20)
-		_, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+		_, err := put(t, up, 9<<20)
 		e, ok := errors.AsType[*session.Error](err)
 		if !ok || !errors.Is(err, session.ErrPermission) || e.Op != session.OpPut || e.Reason != "forbidden" {
 			t.Errorf("%s: %v, want the 403 of the first data", value, err)

@@ -134,7 +134,6 @@ func newFederation(t *testing.T) *federation {
 	t.Cleanup(func() { http.DefaultTransport = old; trusting.CloseIdleConnections() })
 	f.renew(time.Now().Add(time.Hour))
 	f.write("chain.pem", pemOf(f.middle.cert.Raw))
-	f.write("config.json", fmt.Appendf(nil, `{"cert_configs":{"workload":{"cert_path":%q,"key_path":%q}}}`, f.path("cert.pem"), f.path("key.pem")))
 	return f
 }
 
@@ -150,14 +149,22 @@ func (f *federation) write(name string, data []byte) {
 // renew replaces the certificate and the key of the client.
 func (f *federation) renew(until time.Time) {
 	f.t.Helper()
-	der, key := f.middle.issue("workload", until)
+	f.leaf = writeCertificate(f.t, f.middle, until, f.dir)
+}
+
+// writeCertificate writes a certificate of a as cert.pem, its key as key.pem, and a config.json that names both.
+func writeCertificate(t *testing.T, a *authority, until time.Time, dir string) (der []byte) {
+	t.Helper()
+	der, key := a.issue("workload", until)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		f.t.Fatal(err)
+	cert, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := errors.Join(err,
+		os.WriteFile(cert, pemOf(der), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
+		os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"cert_configs":{"workload":{"cert_path":%q,"key_path":%q}}}`, cert, keyFile), 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	f.leaf = der
-	f.write("cert.pem", pemOf(der))
-	f.write("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	return der
 }
 
 func (f *federation) exchange(w http.ResponseWriter, r *http.Request) {
@@ -216,8 +223,7 @@ func (f *federation) upload(source string) (*gcs.Client, error) {
 }
 
 func (f *federation) put(c *gcs.Client) error {
-	path, _ := source(f.t, 100)
-	_, err := uploader(f.t, c, &upload.Options{Policy: hasty}).File(f.t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"})
+	_, err := put(f.t, uploader(f.t, c, &upload.Options{Policy: hasty}), 100)
 	return err
 }
 

@@ -1,1 +1,0 @@
-package fakegcs_test
