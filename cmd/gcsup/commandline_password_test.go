@@ -12,9 +12,7 @@ import (
 func TestReportHasNoPassword(t *testing.T) {
 	fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
 	line := commandLine{[]string{"cp", "gs://b/o", "--", "mysqldump", "--password", "secret"}, fs}
-	if err := fs.Parse(line.args[1:]); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, fs.Parse(line.args[1:]))
 	if got := line.text(); strings.Contains(got, "secret") || !strings.HasSuffix(got, " gs://b/o -- mysqldump") {
 		t.Errorf("got %q", got)
 	}

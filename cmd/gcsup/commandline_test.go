@@ -37,9 +37,7 @@ func TestAgainNamesStandardInput(t *testing.T) {
 	} {
 		words := strings.Fields(args)
 		flags := newCp(stdio{}).Flags()
-		if err := flags.Parse(words[1:]); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, flags.Parse(words[1:]))
 		text := commandLine{words, flags}.again()
 		if got := strings.HasSuffix(text, " (with the same standard input)"); got != want {
 			t.Errorf("%s: the command is %s", args, text)

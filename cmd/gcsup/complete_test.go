@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,12 +20,11 @@ import (
 // complete returns what the shell is offered for a command line.
 func complete(t *testing.T, args ...string) string {
 	t.Helper()
-	var out strings.Builder
-	code := execute(t.Context(), append([]string{"__complete"}, args...), stdio{strings.NewReader(""), &out, io.Discard})
+	code, out, _ := gcsup(t, append([]string{"__complete"}, args...)...)
 	if code != exit.OK {
 		t.Fatalf("__complete %q: exit code %d", args, code)
 	}
-	return out.String()
+	return out
 }
 
 var completionsDir = flag.String("completions", "", "write the completion scripts to this directory")
@@ -38,24 +36,17 @@ func TestCompletionScripts(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.MkdirAll(dir, 0o777))
 	for shell, file := range map[string]struct{ name, want string }{
 		"bash": {"gcsup.bash", "complete -o default -F __start_gcsup gcsup\n"},
 		"zsh":  {"_gcsup", "#compdef gcsup\n"},
 		"fish": {"gcsup.fish", "complete -c gcsup "},
 	} {
-		var script, messages strings.Builder
-		if code := execute(t.Context(), []string{"completion", shell}, stdio{strings.NewReader(""), &script, &messages}); code != exit.OK {
-			t.Fatalf("completion %s: exit code %d: %s", shell, code, messages.String())
+		code, script, messages := gcsup(t, "completion", shell)
+		if code != exit.OK || !strings.Contains(script, file.want) {
+			t.Errorf("completion %s: exit code %d: %s; no %q in %d bytes", shell, code, messages, file.want, len(script))
 		}
-		if !strings.Contains(script.String(), file.want) {
-			t.Errorf("%s has no %q in %d bytes", file.name, file.want, script.Len())
-		}
-		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(script.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(filepath.Join(dir, file.name), []byte(script), 0o666))
 	}
 }
 
@@ -76,7 +67,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 // TestCompleteEnumerations checks that the shell is offered the values of each flag whose help lists
 // them as --flag a|b.
 func TestCompleteEnumerations(t *testing.T) {
-	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	root := commands()
 	label := regexp.MustCompile(`^--([a-z0-9-]+)(?: |\[=)([A-Za-z0-9_-]+(?:\|[A-Za-z0-9_-]+)+)\]?$`)
 	checked := 0
 	for _, cmd := range leaves(root) {
@@ -106,17 +97,12 @@ func TestCompleteURLs(t *testing.T) {
 	t.Setenv("GCSUP_STATE_DIR", t.TempDir())
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"demo", "demo-2", "other"} {
-		if err := server.CreateBucket(fakegcs.Bucket{Name: name}); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, server.CreateBucket(fakegcs.Bucket{Name: name}))
 	}
 	for _, name := range []string{"a/b/c.txt", "a/d.txt", "all", "with space", "x"} {
-		if err := os.WriteFile("f", []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var messages strings.Builder
-		if code := execute(t.Context(), []string{"cp", "f", "gs://demo/" + name}, stdio{strings.NewReader(""), io.Discard, &messages}); code != exit.OK {
-			t.Fatal(messages.String())
+		noErr(t, os.WriteFile("f", []byte(name), 0o600))
+		if code, _, messages := gcsup(t, "cp", "f", "gs://demo/"+name); code != exit.OK {
+			t.Fatal(messages)
 		}
 	}
 	const files, noFiles, open = ":0\n", ":4\n", ":6\n" // open: no space follows
@@ -142,9 +128,7 @@ func TestCompleteURLs(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
 	}
-	if err := os.WriteFile("gsutil.log", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile("gsutil.log", nil, 0o600))
 	if got := complete(t, "cp", "g"); got != files {
 		t.Errorf("with a file gsutil.log: %q, want %q", got, files)
 	}
@@ -166,9 +150,7 @@ func TestProject(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	check("")
 	write("configurations/config_work", "[compute]\nproject = wrong\n[core]\naccount = a@example.com\nproject = of-gcloud\n")

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +19,7 @@ import (
 // TestRulesNameFlags checks that the names in the rules are those of flags, variables and arguments.
 func TestRulesNameFlags(t *testing.T) {
 	known := map[string]bool{stdinName: true, anySource: true, manySources: true}
-	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	root := commands()
 	for _, cmd := range leaves(root) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 	}
@@ -91,12 +90,8 @@ func TestFileContradicts(t *testing.T) {
 			dir := t.TempDir()
 			t.Chdir(dir)
 			for name, text := range map[string]string{"config.yaml": c.file, "a": "x", "dir/b": "y", "key": key, "list": "a\n"} {
-				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, os.MkdirAll(filepath.Dir(name), 0o700))
+				noErr(t, os.WriteFile(name, []byte(text), 0o600))
 			}
 			for _, name := range []string{"STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "GCSUP_STATE_DIR"} {
 				t.Setenv(name, "")
@@ -126,10 +121,8 @@ func TestFileContradicts(t *testing.T) {
 func TestKeptConfig(t *testing.T) {
 	const path = "testdata/kept-config.yaml"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	noErr(t, err)
+	root := commands()
 	if _, err := configfile.Parse(path, text, configCommands(root), notInConfig); err != nil {
 		t.Error(err)
 	}

@@ -27,9 +27,7 @@ func TestRateMemory(t *testing.T) {
 		m := newRateMemory(savedrate.New(path, "http://e"), rates)
 		save := func(every time.Duration) {
 			t.Helper()
-			if err := m.save(every); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, m.save(every))
 		}
 		rates.Limit(500)
 		rates.Set("limited", 500)

@@ -33,9 +33,7 @@ func TestCommandKey(t *testing.T) {
 		}
 		keys = append(keys, string(key))
 	}
-	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte("short"), 0o600))
 	key, err := readCommandKey(path)
 	if keys[0] != keys[1] || err != nil || len(key) != 32 || string(key) == keys[0] {
 		t.Errorf("keys %x, then %x, %v", keys, key, err)

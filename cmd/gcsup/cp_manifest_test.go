@@ -18,9 +18,7 @@ import (
 func TestLookedUp(t *testing.T) {
 	t.Parallel()
 	server := fakegcs.NewServer(t, &fakegcs.Options{NoMD5: true})
-	if err := server.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, server.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 	var jobs []upload.Job
 	for i := range 14_000 {
 		name := fmt.Sprintf("p/%06d", i)
@@ -35,9 +33,7 @@ func TestLookedUp(t *testing.T) {
 		}
 	}
 	u, err := upload.New(server.Client(), &upload.Options{Endpoint: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	var r batchManifest
 	got := slices.Collect(r.lookedUp(t.Context(), u, upload.Listing{Bucket: "bkt", Prefix: "p/"}, slices.Values(jobs)))
 	if len(got) != len(jobs) || r.err != nil {
@@ -53,9 +49,7 @@ func TestLookedUp(t *testing.T) {
 		t.Errorf("%d requests", requests)
 	}
 	denied := faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
-	if err := server.AddFaults(denied); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, server.AddFaults(denied))
 	got = slices.Collect(r.lookedUp(t.Context(), u, upload.Listing{Bucket: "bkt", Prefix: "p/"}, slices.Values(jobs)))
 	if len(got) != 0 || !errors.Is(r.err, session.ErrPermission) {
 		t.Errorf("%d jobs although listings are denied, %v", len(got), r.err)

@@ -21,9 +21,7 @@ func TestDocumentedLinks(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	anchors := map[string]map[string]bool{}
 	for _, page := range pages {
 		anchors[page] = anchorsOf(t, page)
@@ -59,9 +57,7 @@ func TestDocumentedLinks(t *testing.T) {
 func withoutCode(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	all := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
 	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(all, "x")
 }
@@ -70,9 +66,7 @@ func withoutCode(t *testing.T, page string) string {
 func anchorsOf(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	all := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllStringSubmatch(string(text), -1) {
 		name := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(m[1]), "")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -96,9 +95,7 @@ func TestPermissions(t *testing.T) {
 		t.Skip("runs each feature several times")
 	}
 	page, err := os.ReadFile("../../docs/reference/permissions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	type row struct{ needs, uses []string }
 	rows := map[string]row{}
 	table, _, _ := strings.Cut(string(page), "\n\nNo test runs these rows")
@@ -183,25 +180,17 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.Mkdir("spool", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Mkdir("spool", 0o700))
 	sizes := map[string]int{"small": 1000, "tree/a": 1000, "tree/b": 2000}
 	if f.left != "" || slices.Contains(f.args, "large") {
 		sizes["large"] = 9 << 20
 	}
 	for name, size := range sizes {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, bytes.Repeat([]byte{byte(size)}, size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		noErr(t, os.WriteFile(name, bytes.Repeat([]byte{byte(size)}, size), 0o600))
 	}
 	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	service := &iam{Handler: gcs}
 	service.granted.Store(&granted)
 	srv := httptest.NewServer(service)
@@ -211,9 +200,8 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	t.Setenv("GCSUP_STATE_DIR", filepath.Join(dir, "state"))
 	command := func(want int, args ...string) {
 		t.Helper()
-		var messages strings.Builder
-		if code := execute(t.Context(), args, stdio{strings.NewReader(""), io.Discard, &messages}); code != want {
-			t.Fatalf("%q: exit code %d\n%s", args, code, &messages)
+		if code, _, messages := gcsup(t, args...); code != want {
+			t.Fatalf("%q: exit code %d\n%s", args, code, messages)
 		}
 	}
 	all := slices.Sorted(maps.Keys(permissions))
@@ -234,17 +222,13 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 			if len(f.leave) > 0 && op == faults.OpFinalize {
 				continue // of the parts
 			}
-			if err := gcs.AddFaults(faults.Fault{Match: match, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, gcs.AddFaults(faults.Fault{Match: match, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
 		}
 		command(exit.Temporary, slices.Concat([]string{"cp", "--retry-for=1ms", "large", f.left}, f.leave)...)
 		gcs.ClearFaults()
 	}
 	service.granted.Store(&granted)
-	if err := gcs.AddFaults(without(granted)...); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, gcs.AddFaults(without(granted)...))
 	var out, messages strings.Builder // the two streams are written at the same time
 	code = execute(t.Context(), f.args, stdio{strings.NewReader(f.stdin), &out, &messages})
 	return code, out.String() + messages.String()

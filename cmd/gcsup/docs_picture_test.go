@@ -48,14 +48,10 @@ func TestPicture(t *testing.T) {
 	}
 	for page, theme := range pictures {
 		if *update {
-			if err := os.WriteFile(page, screentest.SVG(scene.frames, sceneColumns, pictureTitle, theme), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, os.WriteFile(page, screentest.SVG(scene.frames, sceneColumns, pictureTitle, theme), 0o644))
 		}
 		picture, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if have, want := normalized(played), normalized(screentest.SVGLines(picture)); !slices.Equal(have, want) {
 			t.Errorf("the terminal shows\n%s\n%s has\n%s", strings.Join(have, "\n--\n"), page, strings.Join(want, "\n--\n"))
 		}
@@ -107,12 +103,8 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "vm.img"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "vm.img"), 96<<20); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(dir, "vm.img"), nil, 0o600))
+	noErr(t, os.Truncate(filepath.Join(dir, "vm.img"), 96<<20))
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Discard: true})
 	shell := exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i")
 	shell.Dir = dir
@@ -120,9 +112,7 @@ func newScene(t *testing.T) *scene {
 	shell.Env = []string{"PS1=\x1b[J\x1b[32m$\x1b[m ", "TERM=xterm", "LC_ALL=C.UTF-8", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
 		"STORAGE_EMULATOR_HOST=" + srv.URL, "GORACE=atexit_sleep_ms=20 exitcode=166"}
 	master, err := pty.StartWithSize(shell, &pty.Winsize{Cols: sceneColumns, Rows: sceneRows})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(func() {
 		_ = master.Close() // ends the shell
 		_ = shell.Wait()
@@ -159,18 +149,12 @@ func (s *scene) play(command string) {
 // kill kills the processes in the foreground of the terminal.
 func (s *scene) kill() {
 	conn, err := s.master.SyscallConn()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, err)
 	var group int
 	var ioctlErr error
 	err = conn.Control(func(fd uintptr) { group, ioctlErr = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
-	if err := errors.Join(err, ioctlErr); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := syscall.Kill(-group, syscall.SIGKILL); err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, errors.Join(err, ioctlErr))
+	noErr(s.t, syscall.Kill(-group, syscall.SIGKILL))
 }
 
 // command types a command.
@@ -185,9 +169,7 @@ func (s *scene) command(command string) {
 // until shows the output up to the first of these texts, which it returns.
 func (s *scene) until(texts ...string) string {
 	s.t.Helper()
-	if err := s.master.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		s.t.Fatal(err)
-	}
+	noErr(s.t, s.master.SetReadDeadline(time.Now().Add(time.Minute)))
 	for buffer := make([]byte, 1<<16); ; {
 		end, found := -1, ""
 		for _, text := range texts {
@@ -196,9 +178,7 @@ func (s *scene) until(texts ...string) string {
 			}
 		}
 		if found != "" {
-			if err := s.screen.Write(string(s.output.Next(end))); err != nil {
-				s.t.Fatal(err)
-			}
+			noErr(s.t, s.screen.Write(string(s.output.Next(end))))
 			return found
 		}
 		n, err := s.master.Read(buffer)

@@ -22,9 +22,7 @@ func TestGuidePrograms(t *testing.T) {
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "disk.img")
-	if err := os.WriteFile(disk, make([]byte, 10<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(disk, make([]byte, 10<<20), 0o600))
 	ran := 0
 	for _, guide := range []string{"go-program.md", "tests.md"} {
 		for _, block := range blocks(t, guide, "go") {
@@ -44,9 +42,7 @@ func TestGuidePrograms(t *testing.T) {
 			if test {
 				file = filepath.Join(at, "guide_test.go")
 			}
-			if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, os.WriteFile(file, []byte(block), 0o600))
 			if test {
 				run("", "go", "test", file)
 			} else {

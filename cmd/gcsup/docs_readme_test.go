@@ -21,9 +21,7 @@ func TestReadme(t *testing.T) {
 		t.Skip("links the program twice; needs GCSUP_TEST_FULL=1")
 	}
 	page, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if lines := strings.Count(string(page), "\n"); lines > 80 {
 		t.Errorf("README.md has %d lines, want at most 80", lines)
 	}
@@ -68,8 +66,6 @@ func TestReadme(t *testing.T) {
 func goEnv(t *testing.T, name string) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", name).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return strings.TrimSpace(string(out))
 }

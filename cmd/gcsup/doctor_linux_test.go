@@ -14,23 +14,15 @@ func TestDoctorDroppedPackets(t *testing.T) {
 	socket := func() int {
 		t.Helper()
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		t.Cleanup(func() { _ = unix.Close(fd) })
 		return fd
 	}
 	full := socket()
-	if err := unix.Bind(full, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(full, 0); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, unix.Bind(full, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	noErr(t, unix.Listen(full, 0))
 	addr, err := unix.Getsockname(full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	for range 4 {
 		_ = unix.Connect(socket(), addr) // EINPROGRESS
 	}

@@ -46,9 +46,7 @@ func TestDoctorSilentEndpoint(t *testing.T) {
 		t.Errorf("a check may take %v", checkLimit)
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // which never accepts: the system does
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer silent.Close()
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -99,9 +97,7 @@ func TestDoctorNamesCheck(t *testing.T) {
 // request, the exit code is that of cp.
 func TestDoctorStranger(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(source, []byte("a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(source, []byte("a"), 0o600))
 	for _, c := range []struct {
 		status, code int
 		want         string
@@ -126,7 +122,7 @@ func TestDoctorStranger(t *testing.T) {
 			continue
 		}
 		t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
-		if code := execute(t.Context(), []string{"cp", source, "gs://demo/"}, stdio{strings.NewReader(""), io.Discard, io.Discard}); code != c.code {
+		if code, _, _ := gcsup(t, "cp", source, "gs://demo/"); code != c.code {
 			t.Errorf("%d: the exit code of cp is %d, that of doctor is %d", c.status, code, c.code)
 		}
 		t.Setenv("STORAGE_EMULATOR_HOST", "")
@@ -137,9 +133,7 @@ func TestDoctorStranger(t *testing.T) {
 // bucket does not grant.
 func TestDoctorManagedFolder(t *testing.T) {
 	gcs, err := fakegcs.New(&fakegcs.Options{Buckets: []fakegcs.Bucket{{Name: "demo", UniformAccess: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer gcs.Close()
 	bucketGrants := []string{"storage.objects.list"}
 	service := &iam{Handler: gcs}
@@ -173,9 +167,7 @@ func TestDoctorManagedFolder(t *testing.T) {
 // TestDoctorPermissions checks what doctor prints about permissions that an upload can do without.
 func TestDoctorPermissions(t *testing.T) {
 	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer gcs.Close()
 	service := &iam{Handler: gcs}
 	srv := httptest.NewServer(service)

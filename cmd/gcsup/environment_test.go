@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +15,8 @@ import (
 // and that a bad value is refused with the name of the variable.
 func TestEnvironmentBadValues(t *testing.T) {
 	const bad = "no such value"
-	fresh := func() stdio { return stdio{strings.NewReader(""), io.Discard, io.Discard} }
-	root, _ := newRoot(fresh())
 	checked := 0
-	for _, cmd := range leaves(root) {
+	for _, cmd := range leaves(commands()) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Hidden || slices.Contains(envRules.None, f.Name) || f.Value.Set(bad) == nil {
 				return
@@ -35,15 +32,9 @@ func TestEnvironmentBadValues(t *testing.T) {
 					}
 				}
 				t.Setenv(cmdline.Variable(f.Name), bad)
-				again, _ := newRoot(fresh())
-				same, _, err := again.Find(strings.Fields(cmd.CommandPath())[1:])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := same.ParseFlags(args); err != nil {
-					t.Fatal(err)
-				}
-				err = envRules.Set(same)
+				same := commandOf(t, strings.Fields(cmd.CommandPath())[1:]...)
+				noErr(t, same.ParseFlags(args))
+				err := envRules.Set(same)
 				want := cmdline.Variable(f.Name) + ` "` + bad + `": want `
 				if err == nil || exit.Classify(err).Code != exit.Usage || !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("error %v, want %s...", err, want)
@@ -64,11 +55,7 @@ func TestExclusiveFlags(t *testing.T) {
 		for i, first := range group {
 			for _, second := range group[i+1:] {
 				for _, cmd := range []string{"cp", "verify", "doctor", "emulator"} {
-					root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
-					cmd, _, err := root.Find([]string{cmd})
-					if err != nil {
-						t.Fatal(err)
-					}
+					cmd := commandOf(t, cmd)
 					if cmd.Flags().Lookup(first) == nil || cmd.Flags().Lookup(second) == nil {
 						continue
 					}
@@ -78,9 +65,7 @@ func TestExclusiveFlags(t *testing.T) {
 						if err := envRules.Set(cmd); err != nil {
 							t.Errorf("only --%s: %v", first, err)
 						}
-						if err := cmd.Flags().Set(name, validValue(cmd.Flags().Lookup(name))); err != nil {
-							t.Fatal(err)
-						}
+						noErr(t, cmd.Flags().Set(name, validValue(cmd.Flags().Lookup(name))))
 					}
 					if err := envRules.Set(cmd); err == nil || err.Error() != want || exit.Classify(err).Code != exit.Usage {
 						t.Errorf("%s: error %v, want %s", cmd.Name(), err, want)
@@ -98,14 +83,8 @@ func TestExclusiveFlags(t *testing.T) {
 		"": "--no-clobber and --skip-identical exclude each other", "--no-clobber": "", "--no-clobber=false": "",
 		"--skip-identical": "--no-clobber and --skip-identical exclude each other", // which may replace objects
 	} {
-		root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
-		cmd, _, err := root.Find([]string{"cp"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
-			t.Fatal(err)
-		}
+		cmd := commandOf(t, "cp")
+		noErr(t, cmd.ParseFlags(strings.Fields(args)))
 		got := ""
 		if err := envRules.Set(cmd); err != nil {
 			got = err.Error()
@@ -159,15 +138,9 @@ func TestEnvironment(t *testing.T) {
 		for name, value := range c.env {
 			t.Setenv(name, value)
 		}
-		root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
-		cmd, _, err := root.Find([]string{"cp"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cmd := commandOf(t, "cp")
 		cmd.InitDefaultHelpFlag()
-		if err := cmd.ParseFlags(c.args); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, cmd.ParseFlags(c.args))
 		if err := envRules.Set(cmd); err != nil {
 			t.Errorf("%v %v: %v", c.env, c.args, err)
 		}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -16,17 +14,9 @@ func TestWordsFromEnv(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
-	cp, _, err := root.Find([]string{"cp"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cp.Flags().Parse([]string{"--jobs=4"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := envRules.Set(cp); err != nil {
-		t.Fatal(err)
-	}
+	cp := commandOf(t, "cp")
+	noErr(t, cp.Flags().Parse([]string{"--jobs=4"}))
+	noErr(t, envRules.Set(cp))
 	want := []string{"--content-language=de, en", "--emulator", "--metadata=a=b", "--skip-identical=mtime"}
 	if got := wordsFromEnv(cp.Flags()); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

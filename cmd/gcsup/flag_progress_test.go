@@ -14,15 +14,11 @@ import (
 func TestView(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	master, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer master.Close()
 	defer tty.Close()
 	read, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer read.Close()
 	defer pipe.Close()
 	var file bytes.Buffer

@@ -22,9 +22,7 @@ import (
 // come from a pipe or a FIFO.
 func TestChooseIsInterrupted(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, syscall.Mkfifo(fifo, 0o600))
 	in, feed := io.Pipe()
 	t.Cleanup(func() {
 		_ = feed.Close()
@@ -39,9 +37,7 @@ func TestChooseIsInterrupted(t *testing.T) {
 		var flags sourceFlags
 		fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
 		flags.add(fs)
-		if err := fs.Parse(args); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, fs.Parse(args))
 		var sources []string
 		if !flags.list() {
 			sources = []string{t.TempDir()}

@@ -22,18 +22,14 @@ func parsed(t *testing.T, args ...string) (*cpFlags, *pflag.FlagSet) {
 	f.send.add(fs)
 	f.output.add(fs)
 	fs.String(configFlag, "", "")
-	if err := fs.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, fs.Parse(args))
 	return &f, fs
 }
 
 func TestSendOptions(t *testing.T) {
 	f, _ := parsed(t)
 	got, err := f.send.options()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if _, err := upload.New(nil, &got); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
@@ -55,9 +51,7 @@ func TestSendOptions(t *testing.T) {
 
 func TestResumeCommand(t *testing.T) {
 	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	for _, c := range []struct {
 		args []string
 		env  map[string]string

@@ -26,18 +26,14 @@ func TestManPages(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.MkdirAll(dir, 0o777))
 	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
 	root.InitDefaultCompletionCmd("man")
 	writeManPages(t, root, dir, manDate(t))
 	var pages []string
 	for _, topic := range topics() {
 		pages = append(pages, filepath.Join(dir, topicName(topic)+".7"))
-		if err := os.WriteFile(pages[len(pages)-1], []byte(topicPage(topic, manDate(t))), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(pages[len(pages)-1], []byte(topicPage(topic, manDate(t))), 0o666))
 	}
 	for _, cmd := range append(leaves(root), root) {
 		if cmd != root && !cmd.IsAvailableCommand() { // help has no page
@@ -68,15 +64,11 @@ func TestManPages(t *testing.T) {
 func checkSeeAlso(t *testing.T, dir string) {
 	t.Helper()
 	pages, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	named := map[string]bool{}
 	for _, page := range pages {
 		text, err := os.ReadFile(filepath.Join(dir, page.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		_, also, _ := strings.Cut(string(text), "\n.SH SEE ALSO\n")
 		for other := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(also), `\-`, "-"), ", ") {
 			name, section, _ := strings.Cut(strings.TrimSuffix(other, ")"), "(")
@@ -121,7 +113,5 @@ func writeManPages(t *testing.T, cmd *cobra.Command, dir, date string) {
 		}
 	}
 	cmd.InitDefaultHelpFlag()
-	if err := os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, date)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, date)), 0o666))
 }

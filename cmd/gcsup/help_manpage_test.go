@@ -22,9 +22,7 @@ func manDate(t *testing.T) string {
 	at := time.Now()
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		at = time.Unix(seconds, 0)
 	}
 	return at.UTC().Format("Jan 2006")

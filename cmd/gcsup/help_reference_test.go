@@ -23,14 +23,10 @@ const defaultsTitle = "Defaults"
 func TestReference(t *testing.T) {
 	want := reference()
 	if *update {
-		if err := os.WriteFile(referenceFile, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(referenceFile, []byte(want), 0o666))
 	}
 	have, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if string(have) == want {
 		return
 	}

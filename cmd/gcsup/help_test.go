@@ -22,6 +22,24 @@ func commands() *cobra.Command {
 	return root
 }
 
+// commandOf returns a new command by its words.
+func commandOf(t *testing.T, words ...string) *cobra.Command {
+	t.Helper()
+	cmd, rest, err := commands().Find(words)
+	if err != nil || len(rest) > 0 {
+		t.Fatalf("%q: %q is left, %v", words, rest, err)
+	}
+	return cmd
+}
+
+// gcsup runs a command in this process, without input, and returns its exit code, its output and its messages.
+func gcsup(t *testing.T, args ...string) (code int, out, messages string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code = execute(t.Context(), args, stdio{strings.NewReader(""), &stdout, &stderr})
+	return code, stdout.String(), stderr.String()
+}
+
 // TestGroups checks that a command has each flag of a group.
 func TestGroups(t *testing.T) {
 	root := commands()
@@ -61,12 +79,11 @@ func TestFlagsHaveGroups(t *testing.T) {
 func TestHelpFitsScreen(t *testing.T) {
 	root := commands()
 	for _, cmd := range append(allBelow(root), root) {
-		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
-		var text strings.Builder
-		if code := execute(t.Context(), args, stdio{strings.NewReader(""), &text, &text}); code != exit.OK {
-			t.Fatalf("%q: exit code %d", args, code)
+		code, text, messages := gcsup(t, append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		if code != exit.OK || messages != "" {
+			t.Fatalf("%s: exit code %d: %s", cmd.CommandPath(), code, messages)
 		}
-		lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		if len(lines) > 48 {
 			t.Errorf("%s: %d lines: mark fewer flags with cmdline.Common", cmd.CommandPath(), len(lines))
 		}
@@ -81,11 +98,11 @@ func TestHelpFitsScreen(t *testing.T) {
 // TestHelpFlags checks that the help lists all flags of a command and of all commands.
 func TestHelpFlags(t *testing.T) {
 	help := func(args ...string) string {
-		var text strings.Builder
-		if code := execute(t.Context(), append([]string{"help", "flags"}, args...), stdio{strings.NewReader(""), &text, &text}); code != exit.OK {
-			t.Fatalf("%q: exit code %d, %s", args, code, &text)
+		code, text, messages := gcsup(t, append([]string{"help", "flags"}, args...)...)
+		if code != exit.OK || messages != "" {
+			t.Fatalf("%q: exit code %d: %s", args, code, messages)
 		}
-		return text.String()
+		return text
 	}
 	all := help()
 	for _, cmd := range leaves(commands()) {
@@ -127,8 +144,7 @@ func TestFlagLabels(t *testing.T) {
 		})
 	}
 	for flag, want := range map[string]string{"emulator": "--emulator[=DIR]", "skip-identical": "--skip-identical[=crc32c|mtime|off]", "dry-run": "--dry-run", "jobs": "--jobs N"} {
-		cp, _, _ := commands().Find([]string{"cp"})
-		if got := cmdline.Label(cp.Flags().Lookup(flag)); got != want {
+		if got := cmdline.Label(commandOf(t, "cp").Flags().Lookup(flag)); got != want {
 			t.Errorf("label %q, want %q", got, want)
 		}
 	}
@@ -136,11 +152,7 @@ func TestFlagLabels(t *testing.T) {
 
 // TestVerifyHelp checks that the help of verify does not describe an upload.
 func TestVerifyHelp(t *testing.T) {
-	cmd, _, err := commands().Find([]string{"verify"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+	commandOf(t, "verify").LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if regexp.MustCompile(`(?i)upload|saved`).MatchString(f.Usage) {
 			t.Errorf("--%s: %s", f.Name, f.Usage)
 		}
@@ -165,10 +177,9 @@ func TestHelpTopics(t *testing.T) {
 		{"help cp environment", "", exit.Usage},
 		{"environment", `unknown command "environment"`, exit.Usage},
 	} {
-		var text strings.Builder
-		code := execute(t.Context(), strings.Fields(c.args), stdio{strings.NewReader(""), &text, &text})
-		if code != c.code || !strings.Contains(text.String(), c.want) {
-			t.Errorf("%s: exit code %d\n%s", c.args, code, &text)
+		code, out, messages := gcsup(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out+messages, c.want) {
+			t.Errorf("%s: exit code %d\n%s%s", c.args, code, out, messages)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,9 +52,7 @@ func (n node) text() string { return fmt.Sprint(n.value) }
 func (n node) number() int {
 	n.t.Helper()
 	i, err := strconv.Atoi(n.text())
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	noErr(n.t, err)
 	return i
 }
 
@@ -82,9 +79,7 @@ func (n node) numbers() (all []int) {
 func manifestOf(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "how-to", "schedulers", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return string(text)
 }
 
@@ -92,9 +87,7 @@ func manifestOf(t *testing.T, name string) string {
 func decode(t *testing.T, text string) node {
 	t.Helper()
 	var value any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, yaml.Unmarshal([]byte(text), &value))
 	return node{t, value}
 }
 
@@ -105,7 +98,7 @@ func checkShards(t *testing.T, args []string, count int, variables func(task int
 	if count < 2 {
 		t.Fatalf("%d tasks", count)
 	}
-	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
+	root := commands()
 	cmd, rest, err := root.Find(args)
 	if err == nil {
 		err = cmd.ParseFlags(rest)
@@ -266,9 +259,7 @@ func TestSlurmScript(t *testing.T) {
 		"srun":     "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit $CODE\n",
 		"scontrol": "#!/bin/sh\necho scontrol \"$@\"\n",
 	} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700))
 	}
 	runScript := func(code int, more ...string) []string {
 		cmd := exec.Command(bash, "-c", text)

@@ -25,15 +25,11 @@ import (
 func notifySocket(t *testing.T) (path string, conn *net.UnixConn) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path = filepath.Join(dir, "socket")
 	conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return path, conn
 }
@@ -41,9 +37,7 @@ func notifySocket(t *testing.T) (path string, conn *net.UnixConn) {
 // received waits for a datagram with the line want, and returns its lines and those of the datagrams before it.
 func received(t *testing.T, conn *net.UnixConn, want string) (lines []string) {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	buf := make([]byte, 4096)
 	for {
 		n, err := conn.Read(buf)
@@ -67,9 +61,7 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("gcsup", "outbox", "run", dir, "gs://demo/in", "--settle=0", "--state-dir="+filepath.Join(t.TempDir(), "state"))
 	cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+srv.URL, "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=600000")
-	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o600))
 	run := testprocess.Start(t, cmd)
 	if before := strings.Join(received(t, conn, "READY=1"), "\n"); strings.Contains(before, "STOPPING") {
 		t.Errorf("before READY: %q", before)
@@ -82,15 +74,11 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	}
 	// A process that hangs sends no sign of life.
 	run.Signal(syscall.SIGSTOP)
-	if err := conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
 	if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) { // what was sent before
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, conn.SetReadDeadline(time.Now().Add(time.Second)))
 	if n, err := conn.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a stopped process sent %d bytes, %v", n, err)
 	}
@@ -117,9 +105,7 @@ func TestStoppingAtOnce(t *testing.T) {
 		stop := n.start(ctx, func() outbox.Status { return outbox.Status{} })
 		cancel()
 		stop()
-		if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 		if _, err := conn.Read(make([]byte, 100)); err != nil {
 			t.Fatalf("no STOPPING=1: %v", err)
 		}

@@ -27,9 +27,7 @@ func TestOutcomeIsPrintable(t *testing.T) {
 	o.report(done, false, &upload.Result{Spec: spec, Object: &session.Object{}}, nil)
 	o.report(done, false, &upload.Result{Spec: spec, Planned: true}, nil)
 	o.report(done, true, &upload.Result{Spec: spec, Skipped: upload.SkipExisting}, nil)
-	if err := r.flush(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.flush())
 	if text := out.String() + errs.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Count(text, "gs://bkt/a?") != 3 {
 		t.Errorf("printed %q", text)
 	}
@@ -51,18 +49,14 @@ func TestFailuresWithOneCause(t *testing.T) {
 		report(object, down)
 	}
 	report("f", &session.Error{Op: session.OpInsert, Kind: session.ErrPermission, Status: 403})
-	if err := r.flush(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.flush())
 	if text := errs.String(); strings.Count(text, "retries exhausted: 503") != result.MaxNamed || !strings.Contains(text, "f to gs://bkt/f: permission denied") || strings.Contains(text, "insert") {
 		t.Errorf("printed %s", text)
 	}
 	for _, object := range []string{"g", "h", "i", "j"} {
 		o.report(task{source: object, destination: "gs://bkt/" + object}, false, &upload.Result{Object: &session.Object{}, SourceKept: fs.ErrPermission}, nil)
 	}
-	if err := r.flush(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, r.flush())
 	if text := errs.String(); !strings.Contains(text, "i: not removed, although gs://bkt/i exists: permission denied\n") || strings.Contains(text, "gs://bkt/j") {
 		t.Errorf("printed %s", text)
 	}

@@ -37,9 +37,7 @@ func TestListen(t *testing.T) {
 	t.Cleanup(release)
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
-	if err := os.WriteFile(source, make([]byte, 9<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(source, make([]byte, 9<<20), 0o600))
 	env := []string{"STORAGE_EMULATOR_HOST=" + srv.URL, "HOME=" + dir}
 	cp := []string{"cp", source, "gs://demo/held", "--state-dir=" + filepath.Join(dir, "state")}
 
@@ -83,9 +81,7 @@ func TestListen(t *testing.T) {
 func fetchPage(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -21,9 +21,7 @@ import (
 func blocks(t *testing.T, guide, language string) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/how-to/" + guide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	var found []string
 	for _, m := range regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
 		if m[1] == language {
@@ -40,9 +38,7 @@ func blocks(t *testing.T, guide, language string) []string {
 func unit(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/dist/package/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return strings.NewReplacer("=/usr/bin/gcsup", "=/usr/local/bin/gcsup", "${BUCKET}", "my-bucket").Replace(string(text))
 }
 
@@ -100,22 +96,15 @@ func TestServiceCommands(t *testing.T) {
 					continue
 				}
 				at := filepath.Join(dir, arg)
-				if err := os.MkdirAll(at, 0o777); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(at, "dump.sql"), make([]byte, 10<<20), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, os.MkdirAll(at, 0o777))
+				noErr(t, os.WriteFile(filepath.Join(at, "dump.sql"), make([]byte, 10<<20), 0o666))
 				args[i] = at + "/."
 			}
 			args = append(args, "--json")
 			for _, want := range []string{`"status":"ok"`, `"status":"skipped"`} {
-				var out, messages strings.Builder
-				if code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &messages}); code != exit.OK {
-					t.Fatalf("gcsup %s: exit code %d: %s", strings.Join(args, " "), code, messages.String())
-				}
-				if !strings.Contains(out.String(), want) {
-					t.Errorf("no %s in %s", want, out.String())
+				code, out, messages := gcsup(t, args...)
+				if code != exit.OK || !strings.Contains(out, want) {
+					t.Fatalf("gcsup %s: exit code %d: %s; no %s in %s", strings.Join(args, " "), code, messages, want, out)
 				}
 			}
 		})
@@ -133,9 +122,7 @@ func TestServiceOutbox(t *testing.T) {
 		return strings.Fields(m[1])
 	}
 	page, err := os.ReadFile("../../docs/how-to/outbox.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	run := command(`/usr/local/bin/gcsup (.*)`, unit(t, "gcsup-wal.service"))
 	put := command(`archive_command = '/usr/local/bin/gcsup (.*)'`, string(page))
 	dir := t.TempDir()
@@ -150,18 +137,13 @@ func TestServiceOutbox(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Mkdir(wal, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(segment, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Mkdir(wal, 0o700))
+	noErr(t, os.WriteFile(segment, make([]byte, 1<<20), 0o600))
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 	t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
 	t.Setenv("GCSUP_STATE_DIR", filepath.Join(dir, "state"))
-	var messages strings.Builder
-	if code := execute(t.Context(), put, stdio{strings.NewReader(""), io.Discard, &messages}); code != exit.OK {
-		t.Fatalf("gcsup %s: exit code %d: %s", strings.Join(put, " "), code, messages.String())
+	if code, _, messages := gcsup(t, put...); code != exit.OK {
+		t.Fatalf("gcsup %s: exit code %d: %s", strings.Join(put, " "), code, messages)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -172,6 +154,7 @@ func TestServiceOutbox(t *testing.T) {
 			}
 		}
 	}()
+	var messages strings.Builder
 	if code := execute(ctx, run, stdio{strings.NewReader(""), io.Discard, &messages}); code != exit.OK || messages.Len() > 0 {
 		t.Errorf("gcsup %s: exit code %d: %s", strings.Join(run, " "), code, messages.String())
 	}
@@ -193,9 +176,7 @@ func TestServiceUnits(t *testing.T) {
 		text := strings.ReplaceAll(unit(t, name), "/usr/local/bin/gcsup", "/bin/true")
 		text = regexp.MustCompile("(?m)^Documentation=.*\n").ReplaceAllString(text, "")
 		files = append(files, filepath.Join(dir, name))
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -35,10 +35,8 @@ func TestCronMail(t *testing.T) {
 	args := slices.Clone(serviceCommands(t)["cron"])
 	args[slices.Index(args, "/srv/photos")] = source
 	for range 2 {
-		var out, messages strings.Builder
-		code := execute(t.Context(), args, stdio{strings.NewReader(""), &out, &messages})
-		if code != exit.OK || out.Len() > 0 || messages.Len() > 0 {
-			t.Errorf("gcsup %s: exit code %d, output %q, messages %q", strings.Join(args, " "), code, out.String(), messages.String())
+		if code, out, messages := gcsup(t, args...); code != exit.OK || out+messages != "" {
+			t.Errorf("gcsup %s: exit code %d, output %q, messages %q", strings.Join(args, " "), code, out, messages)
 		}
 	}
 }

@@ -22,9 +22,7 @@ func TestUnreadableSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "secret")
-	if err := os.WriteFile(path, []byte("x"), 0); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte("x"), 0))
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // it ends with the goroutine

@@ -24,9 +24,7 @@ func exportedDoc(t *testing.T, endpoint, source string, spec map[string]any) []b
 		"session_uri": endpoint + "/upload/storage/v1/b/evil-bucket/o?upload_id=secret",
 		"source":      map[string]any{"size": 20}, "checkpoints": nil,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	sum := sha256.Sum256(token)
 	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"upload":%s}`, hex.EncodeToString(sum[:]), token)
 }
@@ -38,9 +36,7 @@ func TestImportUntrusted(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", "")
 	t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "")
 	source := filepath.Join(t.TempDir(), "source")
-	if err := os.WriteFile(source, make([]byte, 20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(source, make([]byte, 20), 0o600))
 	plain := map[string]any{"bucket": "evil-bucket", "object": "o", "content_type": "text/plain", "if_generation_match": 0, "no_clobber": true}
 	const real = "https://storage.googleapis.com"
 	for _, c := range []struct {

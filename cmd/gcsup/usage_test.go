@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,19 +18,13 @@ import (
 // value and the accepted values, in this program's words.
 func TestBadFlagValues(t *testing.T) {
 	const bad = "no such value"
-	fresh := func() stdio { return stdio{strings.NewReader(""), io.Discard, io.Discard} }
-	root, _ := newRoot(fresh())
-	for _, cmd := range leaves(root) {
+	for _, cmd := range leaves(commands()) {
 		words := strings.Fields(cmd.CommandPath())[1:]
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Set(bad) == nil {
 				return
 			}
-			var messages strings.Builder
-			std := fresh()
-			std.err = &messages
-			code := execute(t.Context(), append(words, "--"+f.Name+"="+bad), std)
-			text := messages.String()
+			code, _, text := gcsup(t, append(words, "--"+f.Name+"="+bad)...)
 			want := `gcsup: --` + f.Name + ` "` + bad + `": want `
 			if code != exit.Usage || !strings.HasPrefix(text, want) || strings.Contains(text, "strconv") || strings.Count(text, "\n") != 1 {
 				t.Errorf("%s: exit code %d, %q; want %d, %q...", cmd.CommandPath(), code, text, exit.Usage, want)
@@ -44,10 +37,7 @@ func TestBadFlagValues(t *testing.T) {
 // that exist, and that the command does not have the flag itself.
 func TestPeerFlags(t *testing.T) {
 	for command, atLeast := range map[string]int{"cp": 200, "sync": 190} {
-		cmd, _, err := commands().Find([]string{command})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cmd := commandOf(t, command)
 		names := slices.DeleteFunc(cmdline.PeerFlags(cmd), func(name string) bool {
 			return name == "h" || cmd.Flags().Lookup(name) != nil || len(name) == 1 && cmd.Flags().ShorthandLookup(name) != nil
 		})
@@ -65,11 +55,10 @@ func testPeerFlags(t *testing.T, cp *cobra.Command, names []string) {
 		if len(name) == 1 {
 			word = "-" + name
 		}
-		var messages strings.Builder
-		code := execute(t.Context(), []string{cp.Name(), word, "a", "gs://demo"}, stdio{strings.NewReader(""), io.Discard, &messages})
-		advice, ok := strings.CutPrefix(messages.String(), "gcsup: unknown flag "+word+": ")
+		code, _, messages := gcsup(t, cp.Name(), word, "a", "gs://demo")
+		advice, ok := strings.CutPrefix(messages, "gcsup: unknown flag "+word+": ")
 		if code != exit.Usage || !ok || strings.Count(advice, "\n") != 1 {
-			t.Errorf("%s: exit code %d, %q", word, code, messages.String())
+			t.Errorf("%s: exit code %d, %q", word, code, messages)
 		}
 		for _, m := range flag.FindAllStringSubmatch(advice, -1) {
 			if cp.Flags().Lookup(m[1]) == nil {

@@ -89,43 +89,6 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestPowerDiskLosesWhatIsNotSynced checks that powerDisk can lose changes.
-func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
-	older, newer := crashUpload(t, 1), crashUpload(t, 2)
-	for name, careless := range map[string]func(d powerDisk){
-		"no sync of the file": func(d powerDisk) {
-			f, _ := d.create(crashTemp)
-			_, _ = f.Write(newer)
-			_ = d.Rename(crashTemp, crashName)
-			_ = d.sync()
-		},
-		"no sync of the directory": func(d powerDisk) {
-			f, _ := d.create(crashTemp)
-			_, _ = f.Write(newer)
-			_ = f.Sync()
-			_ = d.Rename(crashTemp, crashName)
-		},
-		"in place": func(d powerDisk) {
-			_ = d.Remove(crashName)
-			f, _ := d.create(crashName)
-			_, _ = f.Write(newer)
-			_ = f.Sync()
-		},
-	} {
-		d := newPowerDisk(map[string][]byte{crashName: older})
-		careless(d)
-		lost := 0
-		d.images(func(image map[string][]byte) {
-			if !bytes.Equal(image[crashName], newer) {
-				lost++
-			}
-		})
-		if lost == 0 {
-			t.Errorf("%s: nothing is lost", name)
-		}
-	}
-}
-
 // TestPowerLossInDelete checks that the saved upload is complete or absent after a
 // power loss in Delete, and absent after Delete has returned.
 func TestPowerLossInDelete(t *testing.T) {

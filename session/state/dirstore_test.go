@@ -22,9 +22,7 @@ func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "upl
 func openDir(t *testing.T, path string) *state.Dir {
 	t.Helper()
 	d, err := state.OpenDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -34,18 +32,14 @@ func oneSaved(t *testing.T) (*state.Dir, *state.Upload, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "uploads")
 	d, saved := openDir(t, path), sample(t)
-	if err := d.Save(t.Context(), saved); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Save(t.Context(), saved))
 	return d, saved, filepath.Join(path, saved.ID+".json")
 }
 
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -71,9 +65,7 @@ func TestErrorOfLoadNamesTheFile(t *testing.T) {
 		state.ErrVersion: encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }),
 	} {
 		d, saved, path := oneSaved(t)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, data, 0o600))
 		if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, want) || !strings.Contains(err.Error(), path) || secrettest.In(err.Error()) {
 			t.Errorf("Load: %v, want %v with %s", err, want, path)
 		}
@@ -83,12 +75,8 @@ func TestErrorOfLoadNamesTheFile(t *testing.T) {
 // TestSetAside checks that a damaged saved upload is kept under another name.
 func TestSetAside(t *testing.T) {
 	d, saved, path := oneSaved(t)
-	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := state.SetAside(t.Context(), d, saved.ID); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	noErr(t, state.SetAside(t.Context(), d, saved.ID))
 	aside := strings.TrimSuffix(path, ".json") + ".damaged"
 	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "damaged" {
 		t.Errorf("kept %q, %v", kept, err)
@@ -102,9 +90,7 @@ func TestSetAside(t *testing.T) {
 // saved upload deletes it.
 func TestSetAsideWithoutQuarantine(t *testing.T) {
 	d, saved, path := oneSaved(t)
-	if err := state.SetAside(t.Context(), struct{ state.Store }{d}, saved.ID); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, state.SetAside(t.Context(), struct{ state.Store }{d}, saved.ID))
 	if got := files(t, filepath.Dir(path)); len(got) != 0 {
 		t.Errorf("files %v are left", got)
 	}
@@ -117,9 +103,7 @@ func TestDamagedUploadsAreForgotten(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	dir := filepath.Dir(path)
 	written, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	half := string(written[:len(written)/2])
 	const old, young = state.Lifetime + time.Hour, state.Lifetime - time.Hour
 	for name, f := range map[string]struct {
@@ -132,14 +116,10 @@ func TestDamagedUploadsAreForgotten(t *testing.T) {
 	} {
 		name = filepath.Join(dir, name)
 		then := time.Now().Add(-f.age)
-		if err := errors.Join(os.WriteFile(name, []byte(f.content), 0o600), os.Chtimes(name, then, then)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, errors.Join(os.WriteFile(name, []byte(f.content), 0o600), os.Chtimes(name, then, then)))
 	}
 	unlock, err := d.Lock(t.Context(), "held")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	openDir(t, dir)
 	unlock()
 	want := []string{
@@ -157,17 +137,11 @@ func TestLocalTimeDeletesNothing(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	for _, created := range []time.Time{time.Now().Add(-100 * state.Lifetime), time.Now().Add(100 * state.Lifetime)} {
 		saved.Created = created
-		if err := d.Save(t.Context(), saved); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, created, created); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, d.Save(t.Context(), saved))
+		noErr(t, os.Chtimes(path, created, created))
 		again := openDir(t, filepath.Dir(path))
 		unlock, err := again.Lock(t.Context(), saved.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		ids, err := again.List(t.Context())
 		if err != nil || !slices.Equal(ids, []string{saved.ID}) {
 			t.Errorf("List() = %v, %v, want it", ids, err)
@@ -184,16 +158,12 @@ func TestLocalTimeDeletesNothing(t *testing.T) {
 func TestStaleTemporaryFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
-	if err := os.WriteFile(temp, []byte("half"), 0o400); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(temp, []byte("half"), 0o400))
 	if _, err := d.Load(t.Context(), saved.ID); err != nil {
 		t.Errorf("Load with a temporary file: %v", err)
 	}
 	saved.Committed++
-	if err := d.Save(t.Context(), saved); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Save(t.Context(), saved))
 	if got, err := d.Load(t.Context(), saved.ID); err != nil || !same(t, got, saved) {
 		t.Errorf("Load = %v, %v, want what was saved", got, err)
 	}
@@ -207,9 +177,7 @@ func TestFailedSave(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	old := *saved
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
-	if err := os.MkdirAll(filepath.Join(temp, "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.MkdirAll(filepath.Join(temp, "in the way"), 0o700))
 	saved.Committed++
 	err := d.Save(t.Context(), saved)
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
@@ -222,9 +190,7 @@ func TestFailedSave(t *testing.T) {
 
 func TestOpenDirErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{"", file, filepath.Join(file, "below")} {
 		d, err := state.OpenDir(path)
 		if err == nil {
@@ -254,14 +220,18 @@ func TestRelativeDir(t *testing.T) {
 	d, saved := openDir(t, "uploads"), sample(t)
 	t.Chdir(t.TempDir())
 	unlock, err := d.Lock(t.Context(), saved.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer unlock()
-	if err := d.Save(t.Context(), saved); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Save(t.Context(), saved))
 	if got, want := files(t, filepath.Join(base, "uploads")), []string{saved.ID + ".json", saved.ID + ".lock"}; !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
+	}
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -17,9 +17,7 @@ import (
 func mode(t *testing.T, path string) os.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return info.Mode()
 }
 
@@ -28,9 +26,7 @@ func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	d, saved, path := oneSaved(t)
 	unlock, err := d.Lock(t.Context(), saved.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer unlock()
 	for p, want := range map[string]os.FileMode{
 		path: 0o600, strings.TrimSuffix(path, ".json") + ".lock": 0o600,
@@ -47,9 +43,7 @@ func TestModes(t *testing.T) {
 func TestLaxDirectoryIsRefused(t *testing.T) {
 	for _, perm := range []os.FileMode{0o777, 0o770, 0o720, 0o702, 0o1777} {
 		dir := t.TempDir()
-		if err := os.Chmod(dir, perm); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Chmod(dir, perm))
 		if _, err := state.OpenDir(dir); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%v: %v, want ErrInsecurePermissions", perm, err)
 		}
@@ -64,18 +58,14 @@ func TestLaxDirectoryIsRefused(t *testing.T) {
 func TestLaxFileIsRefused(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	for _, perm := range []os.FileMode{0o604, 0o602, 0o601, 0o640, 0o620, 0o610, 0o644, 0o666, 0o777} {
-		if err := os.Chmod(path, perm); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Chmod(path, perm))
 		_, err := d.Load(t.Context(), saved.ID)
 		if !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %v: %v, want ErrInsecurePermissions, and what to do", perm, err)
 		}
 	}
 	for _, perm := range []os.FileMode{0o600, 0o400} {
-		if err := os.Chmod(path, perm); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Chmod(path, perm))
 		if _, err := d.Load(t.Context(), saved.ID); err != nil {
 			t.Errorf("mode %v: %v", perm, err)
 		}
@@ -96,23 +86,15 @@ func TestNotAPlainFile(t *testing.T) {
 	} {
 		d, saved, path := oneSaved(t)
 		good := filepath.Join(filepath.Dir(path), "good")
-		if err := os.Rename(path, good); err != nil {
-			t.Fatal(err)
-		}
-		if err := plant(path, good); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Rename(path, good))
+		noErr(t, plant(path, good))
 		if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%s: Load: %v, want ErrInsecurePermissions", name, err)
 		}
 		lock := strings.TrimSuffix(path, ".json") + ".lock"
-		if err := plant(lock, good); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, plant(lock, good))
 		before, err := os.ReadFile(good)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if unlock, err := d.Lock(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%s: Lock: %v, want ErrInsecurePermissions", name, err)
 			if err == nil {
@@ -130,18 +112,12 @@ func TestNotAPlainFile(t *testing.T) {
 func TestSaveReplacesLinks(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
-	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(victim, []byte("precious"), 0o600))
 	for _, link := range []string{path, strings.TrimSuffix(path, ".json") + ".tmp"} {
 		_ = os.Remove(link)
-		if err := os.Symlink(victim, link); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Symlink(victim, link))
 	}
-	if err := d.Save(t.Context(), saved); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, d.Save(t.Context(), saved))
 	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
 		t.Errorf("the target of the link is %q, %v", data, err)
 	}
@@ -174,9 +150,7 @@ func TestOthersFiles(t *testing.T) {
 		t.Errorf("Load of another's file: %v, want ErrInsecurePermissions", err)
 	}
 	dir := t.TempDir()
-	if err := os.Chown(dir, other, other); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chown(dir, other, other))
 	opened, err := state.OpenDir(dir)
 	if !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("OpenDir of another's directory: %v, want ErrInsecurePermissions", err)
@@ -190,9 +164,7 @@ func TestOthersFiles(t *testing.T) {
 // saved upload.
 func TestHugeFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
-	if err := os.Truncate(path, 1<<30); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Truncate(path, 1<<30))
 	if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 		t.Errorf("Load: %v, want ErrInsecurePermissions", err)
 	}

@@ -45,9 +45,7 @@ func foreignDir(t *testing.T) string {
 	path := newDir(t)
 	_ = openDir(t, path).Close()
 	for _, name := range []string{"x.json.tmp", "x.tmp", "y.lock", "z.damaged", "a b.json", ".json", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(path, name), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(filepath.Join(path, name), []byte("x"), 0o600))
 	}
 	return path
 }

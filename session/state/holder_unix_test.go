@@ -17,13 +17,9 @@ import (
 func TestHolderWaitsForNoPipe(t *testing.T) {
 	dir := t.TempDir()
 	lock := filepath.Join(dir, "id.lock")
-	if err := os.WriteFile(lock, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(lock, []byte("{}"), 0o600))
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer root.Close()
 	state.OnLook(t, func() {
 		_ = os.Remove(lock)

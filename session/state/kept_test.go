@@ -99,14 +99,10 @@ func TestKeptUploads(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) && *newSamples {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, text, 0o666)); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, text, 0o666)))
 		}
 		kept, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		got, err := state.Decode(kept)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)

@@ -16,9 +16,7 @@ import (
 func TestLeaseOfLock(t *testing.T) {
 	d, saved := openDir(t, newDir(t)), sample(t)
 	l, err := state.Acquire(t.Context(), d, saved.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if _, err := state.Acquire(t.Context(), d, saved.ID); !errors.Is(err, state.ErrInUse) {
 		t.Errorf("second Acquire: %v, want ErrInUse", err)
 	}
@@ -32,9 +30,7 @@ func TestLeaseOfLock(t *testing.T) {
 	if err := l.Save(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Save of another upload: %v, want ErrInvalid", err)
 	}
-	if err := l.Release(t.Context(), saved); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, l.Release(t.Context(), saved))
 	if l, err = state.Acquire(t.Context(), d, saved.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +53,7 @@ func TestLeaseOfLock(t *testing.T) {
 		t.Errorf("List() = %v, %v, want %s", ids, err, saved.ID)
 	}
 	unlock, err := d.Lock(t.Context(), saved.ID) // Release unlocked it, even with an error
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	unlock()
 }
 

@@ -51,9 +51,7 @@ func holder(t *testing.T, dir string) (*testprocess.Process, io.Closer) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), lockDirEnv+"="+dir)
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	p := testprocess.Start(t, cmd)
 	p.Await("locked\n")
 	return p, stdin
@@ -86,12 +84,8 @@ func TestUnsignedLock(t *testing.T) {
 		dir := newDir(t)
 		d := openDir(t, dir)
 		unlock, err := d.Lock(t.Context(), "id")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "id.lock"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
+		noErr(t, os.WriteFile(filepath.Join(dir, "id.lock"), []byte(text), 0o600))
 		_, err = d.Lock(t.Context(), "id")
 		if held, ok := errors.AsType[*state.HeldError](err); !ok || *held != (state.HeldError{}) {
 			t.Errorf("Lock: %#v, want an empty HeldError", err)
@@ -137,20 +131,14 @@ func TestLockFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	lock := saved.ID + ".lock"
 	unlock, err := d.Lock(t.Context(), saved.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	unlock()
 	if _, err := d.Load(t.Context(), saved.ID); err != nil {
 		t.Errorf("Load: %v", err)
 	}
 	unlock, err = d.Lock(t.Context(), saved.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Delete(t.Context(), saved.ID); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
+	noErr(t, d.Delete(t.Context(), saved.ID))
 	if got := files(t, filepath.Dir(path)); !slices.Contains(got, lock) {
 		t.Errorf("files %v, want %s while it is held", got, lock)
 	}
@@ -195,9 +183,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 		t.Errorf("Lock: %v, want the error of the context with the cause in its text", err)
 	}
 	unlock, err := d.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer unlock()
 	if _, err := d.Lock(&endingContext{Context: t.Context()}, "id"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Lock of a locked upload: %v, want context.Canceled", err)
@@ -231,9 +217,7 @@ func TestLockInAReplacedDirectory(t *testing.T) {
 	} {
 		dir := newDir(t)
 		d := openDir(t, dir)
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, "id.lock"), nil, 0o600), replace(dir)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, errors.Join(os.WriteFile(filepath.Join(dir, "id.lock"), nil, 0o600), replace(dir)))
 		// The context ends the loop if Lock retries.
 		_, err := d.Lock(&countdown{t.Context(), 1000}, "id")
 		if err == nil || errors.Is(err, context.Canceled) {
@@ -263,9 +247,7 @@ func TestLockOfARemovedFile(t *testing.T) {
 			}
 		})
 		unlock, err := openDir(t, dir).Lock(t.Context(), "id")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if _, err := openDir(t, dir).Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) || locks != 2 {
 			t.Errorf("replaced %t: Lock after %d locks: %v, want ErrInUse after 2", replaced, locks, err)
 		}
@@ -277,16 +259,10 @@ func TestLockOfARemovedFile(t *testing.T) {
 func TestLockAfterClose(t *testing.T) {
 	dir := newDir(t)
 	d, err := state.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	unlock, err := d.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
+	noErr(t, d.Close())
 	other := openDir(t, dir)
 	if _, err := other.Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) {
 		t.Errorf("Lock: %v, want ErrInUse", err)
@@ -304,14 +280,10 @@ func TestLockAfterClose(t *testing.T) {
 func TestHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	d, err := state.OpenDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer d.Close()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer root.Close()
 	none := func(what string) {
 		t.Helper()
@@ -321,13 +293,9 @@ func TestHolder(t *testing.T) {
 	}
 	none("no lock")
 	unlock, err := d.Lock(t.Context(), "id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if os.Geteuid() == 0 {
-		if err := os.Chown(dir, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Chown(dir, 65534, 65534))
 	}
 	if held, err := state.Holder(t.Context(), root, "id"); err != nil || held == nil || held.PID != os.Getpid() {
 		t.Errorf("%+v, %v", held, err)

@@ -37,13 +37,9 @@ func withBuckets(t *testing.T, f func(w *bucketWorld)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, tr, stop := cloudtest.Serve(t, &fakegcs.Options{NoMD5: true})
 		defer stop()
-		if err := srv.CreateBucket(fakegcs.Bucket{Name: "two"}); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, srv.CreateBucket(fakegcs.Bucket{Name: "two"}))
 		up, err := upload.New(&http.Client{Transport: tr}, &upload.Options{Endpoint: "http://gcs.test"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		f(&bucketWorld{t: t, srv: srv, up: up, path: path})
 	})
 }
@@ -52,9 +48,7 @@ func withBuckets(t *testing.T, f func(w *bucketWorld)) {
 func (w *bucketWorld) put(bucket, name, content string) Record {
 	w.t.Helper()
 	o, err := w.srv.PutObject(fakegcs.Object{Bucket: bucket, Name: name}, strings.NewReader(content))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	return Record{
 		Status: Done, Path: "/src/" + name, Bucket: bucket, Object: name,
 		Source:     chunk.Identity{Size: int64(len(content)), Inode: 1},
@@ -66,13 +60,9 @@ func (w *bucketWorld) put(bucket, name, content string) Record {
 func (w *bucketWorld) record(endpoint string, records ...Record) {
 	w.t.Helper()
 	m, err := Open(w.path, endpoint)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	record(w.t, m, records...)
-	if err := m.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, m.Close())
 }
 
 // compare returns the comparisons in a few words.
@@ -110,9 +100,7 @@ func TestCheck(t *testing.T) {
 		size := w.put("bkt", "a/size", "12345")
 		size.Source.Size = 6 // the object is the recorded one, and never had the bytes of the file
 		missing := w.put("bkt", "a/missing", "12345")
-		if err := w.srv.DeleteObject("bkt", "a/missing"); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, w.srv.DeleteObject("bkt", "a/missing"))
 		failed := w.put("bkt", "a/failed", "1")
 		failed.Status, failed.CRC32C, failed.Reason = Failed, 7, "503"
 		failedAway := failed
@@ -149,9 +137,7 @@ func TestCheck(t *testing.T) {
 		w.record("", same)
 		w.record("http://gcs.test", again, bytes, size, missing, retried)
 		text, err := os.ReadFile(w.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		text = append(text, "{\"v\":1,damaged\n{\"v\":1,\"status\":\"unfinished line"...)
 		if err := os.WriteFile(w.path, text, 0o400); err != nil { // another process writes to it, and this one may not
 			t.Fatal(err)
@@ -213,9 +199,7 @@ func TestCheckRandom(t *testing.T) {
 					r.CRC32C++
 				case 2:
 					want[key] = "missing"
-					if err := w.srv.DeleteObject(bucket, name); err != nil {
-						t.Fatal(err)
-					}
+					noErr(t, w.srv.DeleteObject(bucket, name))
 				case 3:
 					want[key], recorded = "extra", false
 				}
@@ -322,9 +306,7 @@ func TestCheckErrors(t *testing.T) {
 	} {
 		withBuckets(t, func(w *bucketWorld) {
 			if text != "-" {
-				if err := os.WriteFile(w.path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, os.WriteFile(w.path, []byte(text), 0o600))
 			}
 			n := 0
 			c := Check{Path: w.path}
@@ -353,14 +335,10 @@ func TestCheckErrors(t *testing.T) {
 func TestSkipLookedUp(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte("12345"), 0o600))
 	m := open(t, filepath.Join(t.TempDir(), "manifest"))
 	source, err := m.identity(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	done := Record{Status: Done, Path: path, Source: source, Bucket: "bkt", Object: "a"}
 	done.Generation, done.HasCRC32C, done.CRC32C = 5, true, 7
 	record(t, m, done)

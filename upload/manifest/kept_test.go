@@ -26,9 +26,7 @@ func TestKeptManifest(t *testing.T) {
 		{Status: Skipped, Path: "link", Object: "link", Reason: "a symbolic link"},
 	}
 	kept, err := os.ReadFile("testdata/v1.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	lines := bytes.SplitAfter(kept, []byte("\n"))
 	if len(lines) != len(want)+1 {
 		t.Fatalf("%d lines, want %d", len(lines)-1, len(want))
@@ -43,9 +41,7 @@ func TestKeptManifest(t *testing.T) {
 		}
 	}
 	next := filepath.Join(t.TempDir(), "m")
-	if err := os.WriteFile(next, bytes.ReplaceAll(kept, []byte(`{"v":1,`), []byte(`{"v":2,`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(next, bytes.ReplaceAll(kept, []byte(`{"v":1,`), []byte(`{"v":2,`)), 0o600))
 	if _, err := Open(next, endpoint); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 2, this program knows version 1") {
 		t.Errorf("with version 2: %v", err)
 	}

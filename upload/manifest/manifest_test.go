@@ -29,9 +29,7 @@ import (
 func open(t testing.TB, path string) *Manifest {
 	t.Helper()
 	m, err := Open(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
@@ -39,18 +37,14 @@ func open(t testing.TB, path string) *Manifest {
 func record(t testing.TB, m *Manifest, records ...Record) {
 	t.Helper()
 	for _, r := range records {
-		if err := m.Record(r); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, m.Record(r))
 	}
 }
 
 // reopen closes and opens a manifest.
 func reopen(t testing.TB, m *Manifest) *Manifest {
 	t.Helper()
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, m.Close())
 	return open(t, m.path)
 }
 
@@ -59,9 +53,7 @@ func remaining(t testing.TB, m *Manifest, jobs iter.Seq[upload.Job]) []string {
 	t.Helper()
 	names := []string{}
 	for job, err := range m.Skip(t.Context(), jobs) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		names = append(names, job.Spec.Object)
 	}
 	return names
@@ -76,9 +68,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		{Status: Failed, Path: "b", Bucket: "bkt", Object: "b", Reason: "no\nsuch file", Time: now},
 	} {
 		text, err := want.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if bytes.IndexByte(text, '\n') != len(text)-1 || !bytes.HasPrefix(text, []byte(`{"v":1,"time":"2026-11-22T10:00:00.123Z","status":"`)) {
 			t.Errorf("line %q", text)
 		}
@@ -116,13 +106,9 @@ func TestSkip(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	m := open(t, path("manifest"))
 	for _, name := range names {
-		if err := os.WriteFile(path(name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path(name), []byte(name), 0o600))
 		id, err := sourcefile.StatIdentity(path(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		r := Record{Status: Done, Path: path(name), Source: id, Bucket: "bkt", Object: name, CRC32C: checksum.Update(0, []byte(name)), HasCRC32C: true}
 		first := r
 		switch name {
@@ -144,9 +130,7 @@ func TestSkip(t *testing.T) {
 		record(t, m, r)
 	}
 	old, err := os.Stat(path("edited"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	time.Sleep(20 * time.Millisecond) // so that the change time differs
 	for _, err := range []error{
 		os.WriteFile(path("changed"), []byte("another size"), 0o600),
@@ -155,9 +139,7 @@ func TestSkip(t *testing.T) {
 		os.Chtimes(path("edited"), old.ModTime(), old.ModTime()),
 		os.Remove(path("gone")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 	}
 	jobs := func(yield func(upload.Job) bool) {
 		for i, name := range names {
@@ -191,13 +173,9 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 	const service, emulator = "https://storage.googleapis.com", "http://127.0.0.1:4443"
 	dir := t.TempDir()
 	source := filepath.Join(dir, "a")
-	if err := os.WriteFile(source, []byte("a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(source, []byte("a"), 0o600))
 	id, err := sourcefile.StatIdentity(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	job := upload.Job{Path: source, Spec: upload.Spec{Bucket: "bkt", Object: "a"}}
 	for i, run := range []struct {
 		endpoint string
@@ -206,9 +184,7 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 		{emulator, 1}, {service, 1}, {emulator, 0}, {service, 0}, {"", 0}, // the last record is that of the service
 	} {
 		m, err := Open(filepath.Join(dir, "m"), run.endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		left := remaining(t, m, slices.Values([]upload.Job{job}))
 		if len(left) != run.left {
 			t.Errorf("run %d at %q: %d jobs are left, want %d", i, run.endpoint, len(left), run.left)
@@ -216,9 +192,7 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 		if len(left) > 0 {
 			record(t, m, Record{Status: Done, Path: source, Source: id, Bucket: "bkt", Object: "a"})
 		}
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, m.Close())
 	}
 }
 
@@ -278,17 +252,13 @@ func TestSkipProperty(t *testing.T) {
 				}
 			}
 		}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			got = append(got, job.Spec.Bucket+"\x00"+job.Spec.Object)
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: remain %q, want %q", seed, got, want)
 		}
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, m.Close())
 		if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 			t.Fatalf("files %v, want the manifest only", entries)
 		}
@@ -323,9 +293,7 @@ func TestOpenAfterCrash(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m")
-			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, os.WriteFile(path, []byte(test.content), 0o600))
 			m := open(t, path)
 			m.identity = func(string) (chunk.Identity, error) { return chunk.Identity{Inode: 1}, nil }
 			if got, _ := os.ReadFile(path); string(got) != test.kept {
@@ -375,9 +343,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer before an incomplete line", lineA + newer + lineB[:20], ErrVersion},
 	} {
 		path := filepath.Join(t.TempDir(), "m")
-		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, []byte(test.content), 0o600))
 		_, err := Open(path, "")
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
@@ -396,9 +362,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("a missing directory: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "m")
-	if err := os.WriteFile(path, []byte(lineA+newer+lineB), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, []byte(lineA+newer+lineB), 0o600))
 	for _, err := range open(t, path).Skip(t.Context(), jobs("a")) {
 		if !errors.Is(err, ErrVersion) {
 			t.Errorf("newer in the middle: %v", err)
@@ -419,9 +383,7 @@ func TestOneProcess(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, m.Close())
 	}
 	if err := m.Record(Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Record after Close: %v", err)
@@ -530,9 +492,7 @@ func TestSync(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m")
 	synctest.Test(t, func(t *testing.T) {
 		m, err := Open(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		disk := &fullDisk{output: m.appender.out}
 		m.appender.out = disk
 		r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
@@ -558,9 +518,7 @@ func TestSync(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		m, err := Open(path, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		m.appender.out = &fullDisk{output: m.appender.out, syncFail: io.ErrShortWrite}
 		r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
 		record(t, m, r)
@@ -651,9 +609,7 @@ func TestMillionRecords(t *testing.T) {
 			}
 		}
 	}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if !strings.Contains(job.Spec.Object, "0/file.dat") {
 			t.Fatalf("%s remains", job.Spec.Object)
 		}
@@ -674,9 +630,7 @@ func BenchmarkRecord(b *testing.B) {
 		Source: chunk.Identity{Size: 16 << 10, ModTimeNS: 1763769254123456789, ChangeTimeNS: 1763769254123456789, Device: 64768, Inode: 123456789}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := m.Record(r); err != nil {
-			b.Fatal(err)
-		}
+		noErr(b, m.Record(r))
 	}
 }
 
@@ -694,4 +648,12 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("unpack %+v, want %+v", got, r)
 		}
 	})
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -21,9 +21,7 @@ import (
 func (w *world) hierarchical() {
 	w.t.Helper()
 	w.do("DELETE", "/storage/v1/b/bkt", "")
-	if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "bkt", Hierarchical: true}); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, w.srv.CreateBucket(fakegcs.Bucket{Name: "bkt", Hierarchical: true}))
 }
 
 // wantFolders checks the names of all folders.

@@ -46,22 +46,16 @@ func TestConstantMemory(t *testing.T) {
 	defer deletes.close()
 	n := 0
 	for a, err := range merge(jobs, objects, rules{skip: upload.SkipIdentical, protect: func(*session.Object) Reason { return NoReason }}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if a.Kind == Delete {
-			if err := deletes.add(a.Object, NoReason); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, deletes.add(a.Object, NoReason))
 		}
 		if n++; n%(count/10) == 0 {
 			most = max(most, heap()-before)
 		}
 	}
 	for _, err := range deletes.entries() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		if n++; n%(count/10) == 0 {
 			most = max(most, heap()-before)
 		}
@@ -77,8 +71,6 @@ func BenchmarkMerge(b *testing.B) {
 	jobs, objects := generated(b.N)
 	b.ReportAllocs()
 	for _, err := range merge(jobs, objects, rules{skip: upload.SkipIdentical, protect: func(*session.Object) Reason { return NoReason }}) {
-		if err != nil {
-			b.Fatal(err)
-		}
+		noErr(b, err)
 	}
 }

@@ -35,21 +35,13 @@ func appendWhileRemoved(t *testing.T, to string) bool {
 		box.to = filepath.Join(base, to)
 	}
 	for _, d := range []string{dir, filepath.Join(base, "done")} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Mkdir(d, 0o700))
 	}
-	if err := os.WriteFile(path, powerOld, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, powerOld, 0o600))
 	src, err := sourcefile.OpenBelow(dir, "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	id, err := src.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	wrote := make(chan error, 1)
 	err = src.Dispose(id, func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
 		go func() {

@@ -15,15 +15,11 @@ func TestHold(t *testing.T) {
 	path := filepath.Join(base, "dir", "file")
 	outside := filepath.Join(base, "outside")
 	for _, dir := range []string{filepath.Dir(path), outside} {
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)))
 	}
 	box := boxDisk(base)
 	held, release, err := hold(box, filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer release()
 	if err := errors.Join(os.Rename(filepath.Dir(path), filepath.Join(base, "away")), os.Symlink("outside", filepath.Dir(path))); err != nil {
 		t.Skip(err)

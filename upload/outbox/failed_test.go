@@ -19,13 +19,7 @@ type failing struct {
 
 func (b failing) write(name, content string) {
 	b.t.Helper()
-	path := filepath.Join(b.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	written(b.t, filepath.Join(b.dir, name), content)
 }
 
 // giveUp makes a file and moves it to .failed.
@@ -33,9 +27,7 @@ func (b failing) giveUp(name, content string) {
 	b.t.Helper()
 	b.write(name, content)
 	d := &disposer{disk: osDisk{}, dir: b.dir, sync: osDisk{}.sync}
-	if err := d.setAside(filepath.Join(b.dir, name), Failure{Name: name, Kind: "invalid"}); err != nil {
-		b.t.Fatal(err)
-	}
+	noErr(b.t, d.setAside(filepath.Join(b.dir, name), Failure{Name: name, Kind: "invalid"}))
 }
 
 // wantFailed fails unless Failed lists these files, by their names below .failed, with these names in the outbox.
@@ -59,15 +51,11 @@ func (b failing) wantRetried(want map[string]string) {
 	}
 	got := map[string]string{}
 	entries, err := os.ReadDir(b.dir)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noErr(b.t, err)
 	for _, e := range entries {
 		if e.Type().IsRegular() {
 			content, err := os.ReadFile(filepath.Join(b.dir, e.Name()))
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			noErr(b.t, err)
 			got[e.Name()] = string(content)
 		}
 	}
@@ -164,11 +152,26 @@ func TestFailedJunk(t *testing.T) {
 	}
 	b.wantFailed(map[string]string{"real": "real", "other": "other"})
 	b.wantRetried(map[string]string{"real": "a file", "other": "another file"})
-	if err := os.RemoveAll(filepath.Join(b.dir, ".failed")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.RemoveAll(filepath.Join(b.dir, ".failed")))
 	b.write(".failed", "not a directory")
 	if list, err := Failed(b.dir); err == nil {
 		t.Errorf("a file instead of the directory: %+v", list)
+	}
+}
+
+// written makes a file with its directory.
+func written(t *testing.T, path, content string) fs.FileInfo {
+	t.Helper()
+	noErr(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
+	info, err := os.Lstat(path)
+	noErr(t, err)
+	return info
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -35,9 +35,7 @@ func TestJobs(t *testing.T) {
 				for i := range tt.files {
 					name := fmt.Sprintf("f%04d", i)
 					w.write(name, nil)
-					if err := os.Truncate(w.path(name), tt.size); err != nil {
-						w.t.Fatal(err)
-					}
+					noErr(w.t, os.Truncate(w.path(name), tt.size))
 				}
 				small, large := &backoff.Limiter{}, &backoff.Limiter{First: 4, Max: 64}
 				limiter := small

@@ -36,16 +36,10 @@ func newVictim(w *world, name string, like string) victim {
 	w.t.Helper()
 	v := victim{w: w, dir: filepath.Join(filepath.Dir(w.dir), "victim")}
 	v.path = filepath.Join(v.dir, name)
-	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(v.path, []byte(secret), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, os.MkdirAll(filepath.Dir(v.path), 0o700))
+	noErr(w.t, os.WriteFile(v.path, []byte(secret), 0o600))
 	if info, err := os.Stat(like); err == nil {
-		if err := os.Chtimes(v.path, time.Time{}, info.ModTime()); err != nil {
-			w.t.Fatal(err)
-		}
+		noErr(w.t, os.Chtimes(v.path, time.Time{}, info.ModTime()))
 	}
 	return v
 }
@@ -81,9 +75,7 @@ func TestReplacedByLinkInOutage(t *testing.T) {
 	for _, replaced := range []string{"backlog", "backlog/sub", "backlog/sub/file"} {
 		t.Run(filepath.Base(replaced), func(t *testing.T) {
 			inBubble(t, fakegcs.Options{}, func(w *world) {
-				if err := w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}); err != nil {
-					w.t.Fatal(err)
-				}
+				noErr(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
 				w.put("backlog/sub/file", []byte(secret))
 				w.put("other", []byte("other"))
 				name, _ := filepath.Rel("backlog", "backlog/sub/file")
@@ -137,76 +129,44 @@ func TestReplacedByLinkInTurn(t *testing.T) {
 	}
 }
 
-// TestPlantedDirectories checks that a directory of the package that is a link is refused, and that nothing is written
-// through it.
-func TestPlantedDirectories(t *testing.T) {
+// TestOwnDirectories checks that a directory of the package is refused if it is a link or belongs to another user, and that
+// nothing is written through it.
+func TestOwnDirectories(t *testing.T) {
 	for _, name := range []string{".outbox", ".failed"} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, fakegcs.Options{}, func(w *world) {
-				v := newVictim(w, "file", "")
-				if err := os.Symlink(v.dir, w.path(name)); err != nil {
-					w.t.Fatal(err)
+		for what, plant := range map[string]func(w *world, v victim) error{
+			"link": func(w *world, v victim) error { return os.Symlink(v.dir, w.path(name)) },
+			"foreign": func(w *world, _ victim) error {
+				return errors.Join(os.Mkdir(w.path(name), 0o700), os.Chown(w.path(name), 65534, 65534))
+			},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				if what == "foreign" && os.Geteuid() != 0 {
+					t.Skip("only root can make a file of another user")
 				}
-				box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt"}, nil)
-				if err == nil {
-					_ = box.Close()
-				}
-				if !errors.Is(err, state.ErrInsecurePermissions) {
-					w.t.Errorf("Open = %v", err)
-				}
-				if _, err := outbox.ReadStatus(w.dir); !errors.Is(err, state.ErrInsecurePermissions) {
-					w.t.Errorf("ReadStatus = %v", err)
-				}
-				if _, err := outbox.Retry(w.dir); name == ".failed" && !errors.Is(err, state.ErrInsecurePermissions) {
-					w.t.Errorf("Retry = %v", err)
-				}
-				v.check("file")
+				inBubble(t, fakegcs.Options{}, func(w *world) {
+					v := newVictim(w, "file", "")
+					noErr(w.t, plant(w, v))
+					box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt"}, nil)
+					if err == nil {
+						_ = box.Close()
+					}
+					if !errors.Is(err, state.ErrInsecurePermissions) {
+						w.t.Errorf("Open = %v", err)
+					}
+					if what == "foreign" {
+						return
+					}
+					if _, err := outbox.ReadStatus(w.dir); !errors.Is(err, state.ErrInsecurePermissions) {
+						w.t.Errorf("ReadStatus = %v", err)
+					}
+					if _, err := outbox.Retry(w.dir); name == ".failed" && !errors.Is(err, state.ErrInsecurePermissions) {
+						w.t.Errorf("Retry = %v", err)
+					}
+					v.check("file")
+				})
 			})
-		})
-	}
-}
-
-// TestForeignDirectories checks that a directory of the package that belongs to another user is refused.
-func TestForeignDirectories(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can make a file of another user")
-	}
-	for _, name := range []string{".outbox", ".failed"} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, fakegcs.Options{}, func(w *world) {
-				if err := errors.Join(os.Mkdir(w.path(name), 0o700), os.Chown(w.path(name), 65534, 65534)); err != nil {
-					w.t.Fatal(err)
-				}
-				box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt"}, nil)
-				if err == nil {
-					_ = box.Close()
-				}
-				if !errors.Is(err, state.ErrInsecurePermissions) {
-					w.t.Errorf("Open = %v", err)
-				}
-			})
-		})
-	}
-}
-
-// TestPutThroughLink checks that a put follows no link in the outbox.
-func TestPutThroughLink(t *testing.T) {
-	inBubble(t, fakegcs.Options{}, func(w *world) {
-		v := newVictim(w, "file", "")
-		if err := errors.Join(os.Symlink(v.dir, w.path("dir")), os.Symlink(v.path, w.path("file"))); err != nil {
-			w.t.Fatal(err)
 		}
-		source := filepath.Join(w.t.TempDir(), "source")
-		if err := os.WriteFile(source, []byte(secret), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-		for _, name := range []string{"dir/file", "dir/new", "dir/sub/new", "file"} {
-			if err := outbox.Put(w.dir, source, name); err == nil {
-				w.t.Errorf("put %s succeeds", name)
-			}
-		}
-		v.check("file")
-	})
+	}
 }
 
 // TestStatusAfterSwap replaces the directory .outbox by a link while a process runs the outbox, which only a user who
@@ -234,9 +194,7 @@ func TestHardLinks(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			inBubble(t, fakegcs.Options{}, func(w *world) {
 				v := newVictim(w, "file", "")
-				if err := errors.Join(os.Link(v.path, w.path("linked")), os.Chmod(w.dir, mode)); err != nil {
-					w.t.Fatal(err)
-				}
+				noErr(w.t, errors.Join(os.Link(v.path, w.path("linked")), os.Chmod(w.dir, mode)))
 				w.put("own", []byte("own"))
 				box := w.open(outbox.Options{Attempts: 3})
 				box.WithoutLinkProtection()

@@ -11,9 +11,7 @@ import (
 func TestTimeBetweenScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &Outbox{opened: time.Now(), opts: Options{Rescan: time.Minute}}
-		if err := o.setDefaults(); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, o.setDefaults())
 		l := &loop{Outbox: o, ctx: t.Context(), scanner: newScanner(t.TempDir(), func(string) {}), next: never, scanning: true}
 		asked := func() bool {
 			l.rescan()
@@ -26,9 +24,7 @@ func TestTimeBetweenScans(t *testing.T) {
 		if asked() {
 			t.Error("a scan is asked for during another one")
 		}
-		if err := l.found([]sighting{{kind: scanBegan}, {kind: scanEnded}}); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, l.found([]sighting{{kind: scanBegan}, {kind: scanEnded}}))
 		time.Sleep(time.Minute - 1)
 		if asked() {
 			t.Error("a scan is asked for too early")

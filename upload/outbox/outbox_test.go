@@ -31,15 +31,11 @@ func TestUploads(t *testing.T) {
 		w.write(".hidden", random(30))
 		w.write(".dir/file", random(30))
 		w.write("sub/.part", random(30))
-		if err := os.Symlink("before", w.path("link")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Symlink("before", w.path("link")))
 		w.during(outbox.Options{}, func(box *outbox.Outbox) {
 			w.put("now/put", random(40))
 			w.write("written", random(50))
-			if err := os.Rename(w.path(".hidden"), w.path("renamed")); err != nil {
-				w.t.Fatal(err)
-			}
+			noErr(w.t, os.Rename(w.path(".hidden"), w.path("renamed")))
 			w.until("scanned again", func() bool { return w.inserts() == 5 })
 			w.write("empty", nil)
 			time.Sleep(2 * time.Minute)
@@ -64,9 +60,7 @@ func TestSettles(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		w.during(outbox.Options{Settle: time.Minute, Rescan: 10 * time.Second}, func(box *outbox.Outbox) {
 			f, err := os.Create(w.path("log"))
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			noErr(w.t, err)
 			for range 5 {
 				if _, err := f.WriteString("a line\n"); err != nil {
 					w.t.Fatal(err)
@@ -76,9 +70,7 @@ func TestSettles(t *testing.T) {
 					w.t.Fatalf("a file that is open for writing was sent")
 				}
 			}
-			if err := f.Close(); err != nil {
-				w.t.Fatal(err)
-			}
+			noErr(w.t, f.Close())
 			w.untilEmpty(box)
 		})
 		w.wantObject("log", []byte(strings.Repeat("a line\n", 5)))
@@ -257,9 +249,7 @@ func TestOutage(t *testing.T) {
 		for i := range 40 {
 			w.put(fmt.Sprint("file", i), random(100+i))
 		}
-		if err := w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}); err != nil {
-			w.t.Fatal(err)
-		}
+		noErr(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
 		w.during(outbox.Options{Attempts: 2}, func(box *outbox.Outbox) {
 			time.Sleep(time.Hour)
 			if s := box.Status(); s.Backlog.Files != 40 || s.Failures["retries_exhausted"] < 10 || len(s.Files) == 0 {
@@ -349,9 +339,7 @@ func TestOneProcess(t *testing.T) {
 		if s, err := outbox.ReadStatus(w.dir); err != nil || s.Running == nil || s.Running.PID != os.Getpid() {
 			w.t.Errorf("ReadStatus: %+v, %v", s, err)
 		}
-		if err := box.Close(); err != nil {
-			w.t.Fatal(err)
-		}
+		noErr(w.t, box.Close())
 		w.put("a", random(7))
 		if s, err := outbox.ReadStatus(w.dir); err != nil || s.Running != nil || s.Backlog != (outbox.Count{Files: 1, Bytes: 7}) {
 			w.t.Errorf("ReadStatus: %+v, %v", s, err)
@@ -366,9 +354,7 @@ func TestRecovers(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		w.write(".outbox/removing/sub/a", random(10))
 		w.write(".outbox/removing/b", random(20))
-		if err := os.Chmod(w.path(".outbox"), 0o700); err != nil {
-			w.t.Fatal(err)
-		}
+		noErr(w.t, os.Chmod(w.path(".outbox"), 0o700))
 		w.write("b", random(21))
 		if _, err := w.uploader().Bytes(w.t.Context(), random(10), upload.Spec{Bucket: "bkt", Object: "in/sub/a"}); err != nil {
 			w.t.Fatal(err)

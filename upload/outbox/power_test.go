@@ -37,6 +37,23 @@ func like() fs.FileInfo {
 	return info
 }
 
+// put puts a file.
+func (d powerDisk) put(to string, content []byte) error {
+	return putCopy(d, "/box", to, bytes.NewReader(content), like(), unchanged)
+}
+
+// dispose removes the file sub/f, or moves it to a directory.
+func (d powerDisk) dispose(to string) error {
+	was, _ := d.lstat("/box/sub/f")
+	return (&disposer{disk: d, dir: "/box", to: to, sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
+}
+
+// giveUp moves the file sub/f to .failed.
+func (d powerDisk) giveUp() error {
+	failure := Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)}
+	return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", failure)
+}
+
 // TestPutPowerLoss simulates a power loss after each operation of a put. The new file is complete or absent, and it
 // is there when put has returned.
 func TestPutPowerLoss(t *testing.T) {
@@ -56,9 +73,7 @@ func TestPutPowerLoss(t *testing.T) {
 			})
 		}
 		d.After = func() { check(false) }
-		if err := putCopy(d, "/box", to, bytes.NewReader(powerNew), like(), func() error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, d.put(to, powerNew))
 		check(true)
 		t.Logf("%s: %d states of the disk", to, images)
 	}
@@ -113,17 +128,9 @@ func TestDisposePowerLoss(t *testing.T) {
 		stays  bool   // the file must exist in every state
 		ending string // the only place afterwards; "" if there is none
 	}{
-		"remove": {do: func(d powerDisk) error {
-			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
-		}},
-		"move": {stays: true, ending: "/done/sub/f", do: func(d powerDisk) error {
-			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
-		}},
-		"give up": {stays: true, ending: "/box/.failed/sub/f", do: func(d powerDisk) error {
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Kind: "invalid", Time: time.Unix(1, 0)})
-		}},
+		"remove":  {do: func(d powerDisk) error { return d.dispose("") }},
+		"move":    {stays: true, ending: "/done/sub/f", do: func(d powerDisk) error { return d.dispose("/done") }},
+		"give up": {stays: true, ending: "/box/.failed/sub/f", do: powerDisk.giveUp},
 		"restore": {stays: true, ending: "/box/sub/f", do: func(d powerDisk) error {
 			if err := d.Rename("/box/sub/f", "/box/.outbox/f"); err != nil {
 				return err
@@ -153,9 +160,7 @@ func TestDisposePowerLoss(t *testing.T) {
 					}
 				})
 			}
-			if err := tt.do(d); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, tt.do(d))
 			if name == "restore" {
 				return // the next scan finds it, or the next process restores it
 			}
@@ -176,16 +181,9 @@ func TestDirectoriesOfAnotherProcess(t *testing.T) {
 		do   func(d powerDisk) error
 		want string
 	}{
-		"put": {[]string{"/box/a", "/box/a/b"}, func(d powerDisk) error {
-			return putCopy(d, "/box", "/box/a/b/f", bytes.NewReader(powerOld), like(), func() error { return nil })
-		}, "/box/a/b/f"},
-		"move": {[]string{"/done/sub"}, func(d powerDisk) error {
-			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
-		}, "/done/sub/f"},
-		"give up": {[]string{"/box/.failed", "/box/.failed/sub"}, func(d powerDisk) error {
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f"})
-		}, "/box/.failed/sub/f"},
+		"put":     {[]string{"/box/a", "/box/a/b"}, func(d powerDisk) error { return d.put("/box/a/b/f", powerOld) }, "/box/a/b/f"},
+		"move":    {[]string{"/done/sub"}, func(d powerDisk) error { return d.dispose("/done") }, "/done/sub/f"},
+		"give up": {[]string{"/box/.failed", "/box/.failed/sub"}, powerDisk.giveUp, "/box/.failed/sub/f"},
 		"restore": {[]string{"/box/.outbox/removing", "/box/.outbox/removing/sub"}, func(d powerDisk) error {
 			was, _ := d.lstat("/box/other") // another file has replaced it
 			if err := (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged); !errors.Is(err, errAltered) {
@@ -223,25 +221,13 @@ func TestDirectoriesOfAnotherProcess(t *testing.T) {
 // behind.
 func TestDiskErrors(t *testing.T) {
 	for name, do := range map[string]func(d powerDisk) error{
-		"put": func(d powerDisk) error {
-			return putCopy(d, "/box", "/box/a/new", bytes.NewReader(powerNew), like(), func() error { return nil })
-		},
-		"remove": func(d powerDisk) error {
-			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
-		},
-		"move": func(d powerDisk) error {
-			was, _ := d.lstat("/box/sub/f")
-			return (&disposer{disk: d, dir: "/box", to: "/done", sync: d.sync}).dispose(nil, "/box/sub/f", was, unchanged)
-		},
-		"give up": func(d powerDisk) error {
-			return (&disposer{disk: d, dir: "/box", sync: d.sync}).setAside("/box/sub/f", Failure{Name: "sub/f", Time: time.Unix(1, 0)})
-		},
+		"put":     func(d powerDisk) error { return d.put("/box/a/new", powerNew) },
+		"remove":  func(d powerDisk) error { return d.dispose("") },
+		"move":    func(d powerDisk) error { return d.dispose("/done") },
+		"give up": powerDisk.giveUp,
 	} {
 		whole := box(map[string][]byte{"/box/sub/f": powerOld})
-		if err := do(whole); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, do(whole))
 		for n := 1; n <= whole.Ops(); n++ {
 			d := box(map[string][]byte{"/box/sub/f": powerOld})
 			d.FailAt = n
@@ -283,21 +269,10 @@ func TestReplacedWhileRemoved(t *testing.T) {
 	for _, again := range []bool{false, true} { // a third file gets the name before the second gets it back
 		dir := t.TempDir()
 		path := filepath.Join(dir, "sub", "f")
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		was := written(t, path, "first")
 		write := func(content string) {
-			if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write("first")
-		was, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
+			written(t, path+".new", content)
+			noErr(t, os.Rename(path+".new", path))
 		}
 		renames := 0
 		d := swapDisk{swap: func(from string) {
@@ -355,20 +330,14 @@ func TestReplacedOnOtherFileSystem(t *testing.T) {
 	for _, replaced := range []bool{true, false} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "f")
-		if err := os.WriteFile(path, powerOld, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		was, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := written(t, path, "old")
 		d := mountDisk{before: func() {
 			if replaced {
-				_ = os.WriteFile(path+".new", powerNew, 0o600)
+				written(t, path+".new", "new")
 				_ = os.Rename(path+".new", path)
 			}
 		}}
-		err = (&disposer{disk: d, dir: dir, sync: osDisk{}.sync}).dispose(nil, path, was, unchanged)
+		err := (&disposer{disk: d, dir: dir, sync: osDisk{}.sync}).dispose(nil, path, was, unchanged)
 		if _, gone := os.Lstat(path); errors.Is(err, errAltered) != replaced || (gone == nil) != replaced {
 			t.Errorf("replaced %v: %v; it is there: %v", replaced, err, gone)
 		}
@@ -384,26 +353,15 @@ func TestOpenedWhileRemoved(t *testing.T) {
 				base := t.TempDir()
 				dir := filepath.Join(base, "box")
 				path := filepath.Join(dir, "sub", "f")
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, powerOld, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				was, err := os.Lstat(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				was := written(t, path, string(powerOld))
 				box := disposer{disk: boxDisk(base), dir: dir, sync: osDisk{}.sync}
 				if to != "" {
 					box.to = filepath.Join(base, to)
-					if err := os.Mkdir(box.to, 0o700); err != nil {
-						t.Fatal(err)
-					}
+					noErr(t, os.Mkdir(box.to, 0o700))
 				} else if mounted {
 					box.disk = mountDisk{before: func() {}}
 				}
-				err = box.dispose(nil, path, was, func() error {
+				err := box.dispose(nil, path, was, func() error {
 					if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("the file still has its name: %v", err)
 					}

@@ -21,21 +21,13 @@ func TestPut(t *testing.T) {
 	old := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	write := func(path string, content []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, content, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, content, 0o640))
 	}
 	write(source, content)
-	if err := os.Chtimes(source, old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(source, 0o440); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chtimes(source, old, old))
+	noErr(t, os.Chmod(source, 0o440))
 	for range 2 { // the second time, it is there
-		if err := outbox.Put(dir, source, "a/b/wal"); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, outbox.Put(dir, source, "a/b/wal"))
 	}
 	path := filepath.Join(dir, "a/b/wal")
 	got, err := os.ReadFile(path)
@@ -50,9 +42,7 @@ func TestPut(t *testing.T) {
 		t.Errorf("%+v, %v: the copy is not complete at once", id, err)
 	}
 	other := append(random(300 << 10)[:300<<10-1], 'x')
-	if err := os.Chmod(source, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chmod(source, 0o640))
 	for name, content := range map[string][]byte{"other bytes": other, "shorter": content[:7], "empty": nil} {
 		write(source, content)
 		if err := outbox.Put(dir, source, "a/b/wal"); !errors.Is(err, fs.ErrExist) {
@@ -80,19 +70,13 @@ func TestPut(t *testing.T) {
 func TestPutFresh(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "fresh")
 	for range 20 {
-		if err := os.WriteFile(source, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := outbox.Put(dir, source, "fresh"); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(source, []byte("x"), 0o600))
+		noErr(t, outbox.Put(dir, source, "fresh"))
 		path := filepath.Join(dir, "fresh")
 		if id, writers, err := sourcefile.Inspect(path); err != nil || writers == sourcefile.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
 			t.Errorf("%+v, %v", id, err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(path))
 	}
 }
 
@@ -104,9 +88,7 @@ func TestPutTogether(t *testing.T) {
 	var succeeded []string
 	for _, content := range strings.Split("abcdefgh", "") {
 		source := filepath.Join(sources, content)
-		if err := os.WriteFile(source, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(source, []byte(content), 0o600))
 		group.Go(func() {
 			switch err := outbox.Put(dir, source, "name"); {
 			case err == nil:
@@ -132,20 +114,18 @@ func TestPutNotUploaded(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
 	elsewhere := t.TempDir()
 	for _, path := range []string{source, filepath.Join(elsewhere, "same")} {
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 	if err := errors.Join(os.Symlink(elsewhere, filepath.Join(dir, "link")), os.Symlink(source, filepath.Join(dir, "same"))); err != nil {
 		t.Skip(err)
 	}
-	for _, name := range []string{"link/new", "link/same", "same", "lost+found", "lost+found/x"} {
+	for _, name := range []string{"link/new", "link/same", "link/sub/new", "same", "lost+found", "lost+found/x"} {
 		if err := outbox.Put(dir, source, name); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(elsewhere, "new")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file was put elsewhere: %v", err)
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) != 1 {
+		t.Errorf("beside the file that was there are %v, %v", left, err)
 	}
 	if err := outbox.Put(dir, source, "a/lost+found"); err != nil {
 		t.Error(err)

@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -16,13 +15,7 @@ func TestWalksHaveAnEnd(t *testing.T) {
 	root := t.TempDir()
 	const files = 300 // more than the scanner reports at once
 	for i := range files {
-		path := filepath.Join(root, "new", fmt.Sprint(i%7), fmt.Sprint(i))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		written(t, filepath.Join(root, "new", fmt.Sprint(i%7), fmt.Sprint(i)), "")
 	}
 	s := newScanner(root, func(string) {})
 	s.full = false

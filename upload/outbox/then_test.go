@@ -32,19 +32,7 @@ func TestRemovesFromFullDisk(t *testing.T) {
 	for _, names := range []bool{true, false} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "sub", "file")
-		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write := func(content string) fs.FileInfo {
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			info, err := os.Lstat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return info
-		}
+		write := func(content string) fs.FileInfo { return written(t, path, content) }
 		d := &disposer{disk: fullDisk{names: names}, dir: dir, sync: osDisk{}.sync}
 		was := write("uploaded")
 		write("another")
@@ -89,9 +77,7 @@ func (d *takenDisk) rename(from, to string) error {
 // could be compared.
 func TestPutAfterUpload(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
-	if err := os.WriteFile(source, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(source, []byte("x"), 0o600))
 	if err := putFile(&takenDisk{times: 3}, dir, source, "name"); err != nil {
 		t.Error(err)
 	}

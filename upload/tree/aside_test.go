@@ -21,10 +21,7 @@ func TestAside(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, "a", "b", "bc", sourcefile.Aside("b"), sourcefile.Aside("d"), "sub/"+sourcefile.Aside("e"), sourcefile.Aside("excluded"))
-			src, err := tree.New([]tree.Source{{Path: dir}}, upload.Spec{Bucket: "bkt"}, &tree.Options{Sorted: sorted, Exclude: []string{"excluded"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			src := newTree(t, []tree.Source{{Path: dir}}, upload.Spec{Bucket: "bkt"}, &tree.Options{Sorted: sorted, Exclude: []string{"excluded"}})
 			var got []string
 			for job := range src.Walk(t.Context()) {
 				object := job.Spec.Object
@@ -55,10 +52,7 @@ func TestAsideIsRemoved(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			_ = os.Remove(filepath.Join(dir, sourcefile.Aside("a")))
 		}()
-		src, err := tree.New([]tree.Source{{Path: dir}}, upload.Spec{Bucket: "bkt"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := newTree(t, []tree.Source{{Path: dir}}, upload.Spec{Bucket: "bkt"}, nil)
 		for job := range src.Walk(t.Context()) {
 			t.Errorf("job %+v", job)
 		}
@@ -69,9 +63,7 @@ func TestAsideIsRemoved(t *testing.T) {
 func changed(t *testing.T, path string) time.Time {
 	t.Helper()
 	id, err := sourcefile.StatIdentity(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return time.Unix(0, max(id.ChangeTimeNS, id.ModTimeNS))
 }
 
@@ -82,10 +74,7 @@ func TestBelow(t *testing.T) {
 	t.Chdir(dir)
 	for path, want := range map[string]string{dir: dir + string(os.PathSeparator), ".": ".", "sub": "sub" + string(os.PathSeparator), "sub/a": ""} {
 		for _, follow := range []bool{false, true} {
-			src, err := tree.New([]tree.Source{{Path: path, Name: "name"}}, upload.Spec{Bucket: "bkt"}, &tree.Options{FollowSymlinks: follow})
-			if err != nil {
-				t.Fatal(err)
-			}
+			src := newTree(t, []tree.Source{{Path: path, Name: "name"}}, upload.Spec{Bucket: "bkt"}, &tree.Options{FollowSymlinks: follow})
 			if follow {
 				want = ""
 			}

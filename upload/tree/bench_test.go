@@ -20,13 +20,9 @@ func makeFiles(tb testing.TB, root string, dirs, files int) {
 	tb.Helper()
 	for d := range dirs {
 		dir := filepath.Join(root, fmt.Sprintf("directory-%04d", d))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			tb.Fatal(err)
-		}
+		noErr(tb, os.MkdirAll(dir, 0o755))
 		for f := range files {
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-%06d.txt", f)), nil, 0o644); err != nil {
-				tb.Fatal(err)
-			}
+			noErr(tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-%06d.txt", f)), nil, 0o644))
 		}
 	}
 }
@@ -47,10 +43,7 @@ func BenchmarkWalk(b *testing.B) {
 		{"shard-0-of-10", tree.Options{Shard: tree.Shard{Index: 0, Count: 10}}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			t, err := tree.New([]tree.Source{{Path: root}}, template, &bench.opts)
-			if err != nil {
-				b.Fatal(err)
-			}
+			t := newTree(b, []tree.Source{{Path: root}}, template, &bench.opts)
 			b.ReportAllocs()
 			var ours, walkDir time.Duration
 			for b.Loop() {
@@ -104,9 +97,7 @@ func BenchmarkList(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				jobs, err := tree.List(b.Context(), strings.NewReader(text.String()), '\n', template, &tree.Options{Sorted: sorted})
-				if err != nil {
-					b.Fatal(err)
-				}
+				noErr(b, err)
 				for job := range jobs {
 					if job.Err != nil {
 						b.Fatal(job.Err)

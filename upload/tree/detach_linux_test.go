@@ -9,13 +9,9 @@ import (
 // Programs that run during a walk do not inherit its directories.
 func TestDetachCloseOnExec(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	f, err := detach(dir, "dir")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer f.Close()
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_GETFD, 0)
 	if errno != 0 || flags&syscall.FD_CLOEXEC == 0 {

@@ -49,9 +49,7 @@ func TestSortLargeDirectory(t *testing.T) {
 	s := sortEntries(t.Context(), &fakeDir{count: count}, dir, &held)
 	for i := range count {
 		e, err := s.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		want := fmt.Sprintf("name-%09d", i)
 		if i%100 == 0 {
 			want += "/"
@@ -147,5 +145,13 @@ func TestSortErrors(t *testing.T) {
 		if failed != count/10 || read != count-count/10 {
 			t.Errorf("%d of %d entries, and %d errors", read, count, failed)
 		}
+	}
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -14,14 +14,10 @@ import (
 func TestDisjointCollision(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/sub", "b", "bb"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
 	}
 	for _, name := range []string{"f", "a/f"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	for _, tt := range []struct {
 		sources []tree.Source

@@ -22,9 +22,7 @@ func sized(t *testing.T, root string, files map[string]struct{ size, hours int }
 		path := filepath.Join(root, name)
 		at := noon.Add(time.Duration(f.hours) * time.Hour)
 		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, make([]byte, f.size), 0o644), os.Chtimes(path, at, at))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 	}
 }
 
@@ -33,12 +31,8 @@ func TestLimits(t *testing.T) {
 	sized(t, root, map[string]struct{ size, hours int }{
 		"empty": {0, 0}, "a": {10, 1}, "d/b": {11, 2}, "d/c": {12, 3},
 	})
-	if err := os.Symlink("d/c", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("missing", filepath.Join(root, "dangling")); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Symlink("d/c", filepath.Join(root, "link")))
+	noErr(t, os.Symlink("missing", filepath.Join(root, "dangling")))
 	for _, c := range []struct {
 		what string
 		opts tree.Options
@@ -56,10 +50,7 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			c.opts.Sorted = true
-			trees, err := tree.New([]tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &c.opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			trees := newTree(t, []tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &c.opts)
 			var names []string
 			var dangling int
 			var total, sizes int64
@@ -102,10 +93,7 @@ func TestLimitsOfRivals(t *testing.T) {
 	root := t.TempDir()
 	sized(t, root, map[string]struct{ size, hours int }{"a/x": {10, 0}, "b/x": {20, 0}, "f/x": {20, 0}})
 	sources := []tree.Source{{Path: filepath.Join(root, "a")}, {Path: filepath.Join(root, "b")}, {Path: filepath.Join(root, "f/x"), Name: "x"}}
-	trees, err := tree.New(sources, upload.Spec{Bucket: "b"}, &tree.Options{MaxSize: new(int64(10))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trees := newTree(t, sources, upload.Spec{Bucket: "b"}, &tree.Options{MaxSize: new(int64(10))})
 	only(t, trees.Walk(t.Context()), "x")
 }
 
@@ -116,13 +104,8 @@ func TestLimitsOfUnreadable(t *testing.T) {
 	}
 	root := t.TempDir()
 	sized(t, root, map[string]struct{ size, hours int }{"large": {20, 0}, "small": {10, 0}})
-	if err := os.Chmod(filepath.Join(root, "large"), 0); err != nil {
-		t.Fatal(err)
-	}
-	trees, err := tree.New([]tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &tree.Options{MaxSize: new(int64(10))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Chmod(filepath.Join(root, "large"), 0))
+	trees := newTree(t, []tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &tree.Options{MaxSize: new(int64(10))})
 	only(t, trees.Walk(t.Context()), "small")
 }
 

@@ -21,9 +21,7 @@ import (
 func list(tb testing.TB, text string, sep byte, opts *tree.Options) iter.Seq[upload.Job] {
 	tb.Helper()
 	jobs, err := tree.List(tb.Context(), iotest.OneByteReader(strings.NewReader(text)), sep, template, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	noErr(tb, err)
 	return jobs
 }
 
@@ -94,9 +92,7 @@ func TestListAbsolute(t *testing.T) {
 		[]string{object + "/a", object + "/a ErrCollision", object + "/b", object + "/b ErrCollision"})
 
 	jobs, err := tree.List(t.Context(), strings.NewReader(object+"/a\n"), '\n', upload.Spec{Bucket: "my-bucket", Object: "p"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	equal(t, "with a prefix", outcomes(t, jobs), []string{"p/" + object + "/a"})
 }
 
@@ -114,9 +110,7 @@ func TestListErrors(t *testing.T) {
 	for _, sorted := range []bool{false, true} {
 		// The last path, b1, is cut.
 		jobs, err := tree.List(t.Context(), io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), '\n', template, &tree.Options{Sorted: sorted})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		failed := 0
 		for job := range jobs {
 			if job.Path == "b" {

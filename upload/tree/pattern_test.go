@@ -18,9 +18,7 @@ func TestPatternTable(t *testing.T) {
 		t.Skip("the names of the files are not allowed")
 	}
 	text, err := os.ReadFile(filepath.Join("testdata", "patterns.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	root := t.TempDir()
 	var files []string
 	for line := range strings.Lines(string(text)) {
@@ -137,10 +135,7 @@ func TestUnmatched(t *testing.T) {
 	}
 
 	// Sizes reports nothing, and neither does a walk that is not complete.
-	tr, err := tree.New(sources, template, options(nil, []string{"*.jpg"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTree(t, sources, template, options(nil, []string{"*.jpg"}))
 	for range tr.Sizes(t.Context()) {
 	}
 	for range tr.Walk(t.Context()) {

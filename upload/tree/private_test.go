@@ -55,10 +55,7 @@ func TestPrivateIsNotRead(t *testing.T) {
 			continue
 		}
 		c.opts.Sorted, c.opts.Private = true, []string{filepath.Join(root, "none"), root + "/" + c.private}
-		trees, err := tree.New([]tree.Source{{Path: filepath.Join(root, c.source)}}, upload.Spec{Bucket: "bkt", Object: "p"}, &c.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		trees := newTree(t, []tree.Source{{Path: filepath.Join(root, c.source)}}, upload.Spec{Bucket: "bkt", Object: "p"}, &c.opts)
 		if got := withKinds(t, trees.Walk(t.Context())); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
@@ -72,10 +69,7 @@ func TestPrivateIsNotRead(t *testing.T) {
 	}
 
 	opts := &tree.Options{Private: []string{filepath.Join(root, "home", "state")}}
-	trees, err := tree.New([]tree.Source{{Path: inside, Name: "s"}}, upload.Spec{Bucket: "bkt", Object: "p"}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trees := newTree(t, []tree.Source{{Path: inside, Name: "s"}}, upload.Spec{Bucket: "bkt", Object: "p"}, opts)
 	for job := range trees.Walk(t.Context()) {
 		if _, entry := errors.AsType[*tree.EntryError](job.Err); !errors.Is(job.Err, tree.ErrLeftOut) || entry {
 			t.Errorf("a named file: %v", job.Err)
@@ -83,9 +77,7 @@ func TestPrivateIsNotRead(t *testing.T) {
 	}
 	opts.Dir = root
 	list, err := tree.List(t.Context(), strings.NewReader("a\nhome/state/uploads/s.json\nhome/x\n"), '\n', upload.Spec{Bucket: "bkt", Object: "p"}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if got, want := withKinds(t, list), "a, home/state/uploads/s.json private, home/x"; got != want {
 		t.Errorf("a list: %s, want %s", got, want)
 	}
@@ -98,15 +90,10 @@ func TestPrivateIsMadeDuringAWalk(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a/x", "b/y")
 	private := filepath.Join(root, "b", "state")
-	trees, err := tree.New([]tree.Source{{Path: root}}, upload.Spec{Bucket: "bkt", Object: "p"}, &tree.Options{Sorted: true, Private: []string{private}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trees := newTree(t, []tree.Source{{Path: root}}, upload.Spec{Bucket: "bkt", Object: "p"}, &tree.Options{Sorted: true, Private: []string{private}})
 	got := withKinds(t, func(yield func(upload.Job) bool) {
 		for job := range trees.Walk(t.Context()) {
-			if err := os.MkdirAll(private, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, os.MkdirAll(private, 0o700))
 			write(t, private, "secret")
 			if !yield(job) {
 				return

@@ -14,22 +14,14 @@ func TestRemovedDirectory(t *testing.T) {
 	t.Parallel()
 	for _, report := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "dir")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Mkdir(dir, 0o700))
 		root, err := os.OpenRoot(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		defer root.Close()
 		r, err := openReader(root, dir+"/", &Options{ReportLeftOut: report})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		defer r.close()
-		if err := os.Remove(dir); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, os.Remove(dir))
 		if report {
 			_, err := r.next()
 			if entry, ok := errors.AsType[*EntryError](err); !ok || entry.Kind != Vanished {

@@ -26,9 +26,7 @@ func write(tb testing.TB, root string, names ...string) {
 	for _, name := range names {
 		link, target, isLink := strings.Cut(name, " -> ")
 		path := filepath.Join(root, link)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			tb.Fatal(err)
-		}
+		noErr(tb, os.MkdirAll(filepath.Dir(path), 0o755))
 		var err error
 		switch {
 		case isLink:
@@ -38,9 +36,7 @@ func write(tb testing.TB, root string, names ...string) {
 		default:
 			err = os.WriteFile(path, []byte(name), 0o644)
 		}
-		if err != nil {
-			tb.Fatal(err)
-		}
+		noErr(tb, err)
 	}
 }
 
@@ -92,13 +88,16 @@ func outcomes(tb testing.TB, jobs iter.Seq[upload.Job]) []string {
 	return got
 }
 
+func newTree(tb testing.TB, sources []tree.Source, spec upload.Spec, opts *tree.Options) *tree.Tree {
+	tb.Helper()
+	t, err := tree.New(sources, spec, opts)
+	noErr(tb, err)
+	return t
+}
+
 func walk(tb testing.TB, opts *tree.Options, sources ...tree.Source) []string {
 	tb.Helper()
-	t, err := tree.New(sources, template, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return outcomes(tb, t.Walk(tb.Context()))
+	return outcomes(tb, newTree(tb, sources, template, opts).Walk(tb.Context()))
 }
 
 func equal(tb testing.TB, what string, got, want []string) {
@@ -385,10 +384,7 @@ func TestCollisionText(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a/x", "b/x")
 	t.Chdir(root)
-	tr, err := tree.New(tree.Sources("a/.", "b/."), upload.Spec{Bucket: "my-bucket", Object: "p"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTree(t, tree.Sources("a/.", "b/."), upload.Spec{Bucket: "my-bucket", Object: "p"}, nil)
 	var got []string
 	for job := range tr.Walk(t.Context()) {
 		got = append(got, filepath.ToSlash(job.Err.Error()))
@@ -401,9 +397,7 @@ func TestCollisionText(t *testing.T) {
 // A walk agrees with the table of patterns in the documentation of Options.
 func TestPatterns(t *testing.T) {
 	doc, err := os.ReadFile("tree.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	root := t.TempDir()
 	files := []string{"a.txt", "sub/a.txt", "sub/b.jpg", "tmp/a.txt"}
 	write(t, root, files...)
@@ -433,9 +427,7 @@ func TestPatterns(t *testing.T) {
 
 		t.Chdir(root)
 		jobs, err := tree.List(t.Context(), strings.NewReader(strings.Join(files, "\n")), '\n', template, &opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		equal(t, "list: "+strings.TrimSpace(line), outcomes(t, jobs), want)
 	}
 	if rows < 10 {
@@ -461,10 +453,7 @@ func TestCount(t *testing.T) {
 	for _, d := range []string{"a", "b", "c", "d"} {
 		src = append(src, tree.Source{Path: filepath.Join(root, d), Name: map[bool]string{true: "c"}[d == "c"]})
 	}
-	tr, err := tree.New(src, template, &tree.Options{Sorted: true, IgnoreSymlinks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTree(t, src, template, &tree.Options{Sorted: true, IgnoreSymlinks: true})
 	var sizes []int64
 	for size := range tr.Sizes(t.Context()) {
 		sizes = append(sizes, size)
@@ -500,17 +489,12 @@ func TestEarlyEnd(t *testing.T) {
 	tree.SortSoon(t, 100, 1)
 	open := func() int {
 		fds, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		return len(fds)
 	}
 	before := open()
 	for _, sorted := range []bool{false, true} {
-		tr, err := tree.New([]tree.Source{{Path: filepath.Join(root, "a"), Name: "a"}, {Path: filepath.Join(root, "other")}}, template, &tree.Options{Sorted: sorted, TempDir: tmp})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := newTree(t, []tree.Source{{Path: filepath.Join(root, "a"), Name: "a"}, {Path: filepath.Join(root, "other")}}, template, &tree.Options{Sorted: sorted, TempDir: tmp})
 		for range 20 {
 			for range tr.Walk(t.Context()) {
 				break
@@ -551,38 +535,6 @@ func TestSortFails(t *testing.T) {
 	equal(t, "jobs", got, []string{"a/ ErrSort", "b"})
 }
 
-// A real directory with more entries than fit in memory.
-func TestLargeDirectory(t *testing.T) {
-	if testsize.Full(1, 0) == 0 {
-		t.Skip("makes 120,000 files; .ci/run sets GCSUP_TEST_FULL=1")
-	}
-	root, tmp := t.TempDir(), t.TempDir()
-	if dir, err := os.MkdirTemp("/dev/shm", "gcsup-test-"); err == nil { // in memory, where there is one
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		root = dir
-	}
-	const files = 120_000
-	makeFiles(t, root, 1, files)
-	tr, err := tree.New([]tree.Source{{Path: root}}, template, &tree.Options{Sorted: true, TempDir: tmp})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, last := 0, ""
-	for job := range tr.Walk(t.Context()) {
-		if job.Err != nil || job.Spec.Object <= last {
-			t.Fatalf("%s after %s (%v)", job.Spec.Object, last, job.Err)
-		}
-		last = job.Spec.Object
-		n++
-	}
-	if n != files {
-		t.Errorf("%d files", n)
-	}
-	if left, _ := os.ReadDir(tmp); len(left) > 0 {
-		t.Errorf("%d temporary files are left", len(left))
-	}
-}
-
 // A file or directory that is removed during the walk is left out.
 func TestRemovedDuringWalk(t *testing.T) {
 	if testing.Short() {
@@ -593,10 +545,7 @@ func TestRemovedDuringWalk(t *testing.T) {
 		for i := range 50 {
 			write(t, root, fmt.Sprintf("f%02d", i), fmt.Sprintf("g%02d/x", i))
 		}
-		tr, err := tree.New([]tree.Source{{Path: root}}, template, &tree.Options{Sorted: sorted})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := newTree(t, []tree.Source{{Path: root}}, template, &tree.Options{Sorted: sorted})
 		var got []string
 		for job := range tr.Walk(t.Context()) {
 			got = append(got, job.Spec.Object)
@@ -626,10 +575,7 @@ func TestReplacedDuringWalk(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	write(t, outside, "secret")
 	write(t, root, "a", "b/x", "c", "d")
-	tr, err := tree.New([]tree.Source{{Path: root}}, template, &tree.Options{Sorted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTree(t, []tree.Source{{Path: root}}, template, &tree.Options{Sorted: true})
 	var got []string
 	for job := range tr.Walk(t.Context()) {
 		s := job.Spec.Object
@@ -643,11 +589,17 @@ func TestReplacedDuringWalk(t *testing.T) {
 				os.Remove(filepath.Join(root, "c")), os.Symlink(filepath.Join(outside, "secret"), filepath.Join(root, "c")),
 				os.Remove(filepath.Join(root, "d")), os.Mkdir(filepath.Join(root, "d"), 0o755),
 			} {
-				if err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, err)
 			}
 		}
 	}
 	equal(t, "jobs", got, []string{"a", "b/ error", "c error", "d error"})
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

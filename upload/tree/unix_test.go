@@ -22,9 +22,7 @@ func linkTree(t *testing.T) (root string, want []string) {
 	root = filepath.Join(top, "root")
 	write(t, top, "outside/secret", "rootlike/x")
 	write(t, root, "file", "dir/file", "dir/sub/file", "empty/")
-	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	want = []string{"dir/file", "dir/sub/file", "fifo fifo", "file"}
 	for _, link := range []struct{ name, target, want string }{
 		{"to-file", "file", ""},
@@ -81,10 +79,7 @@ func TestLinks(t *testing.T) {
 	equal(t, "ignored and reported", walk(t, &tree.Options{Sorted: true, IgnoreSymlinks: true, ReportSymlinks: true}, src), []string{"dir/file", "dir/sub/file", "fifo fifo", "file"})
 
 	// The errors contain advice.
-	tr, err := tree.New([]tree.Source{src}, template, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := newTree(t, []tree.Source{src}, template, nil)
 	for job := range tr.Walk(t.Context()) {
 		if job.Err != nil && !strings.HasPrefix(job.Err.Error(), job.Path+": ") {
 			t.Errorf("%s: %v", job.Path, job.Err)
@@ -101,9 +96,7 @@ func TestFollowLinks(t *testing.T) {
 	write(t, root, "a", "dir/file", "dir/sub/file",
 		"to-file -> dir/file", "to-dir -> dir", "to-dir.x", "to-dir0", "link-to-link -> to-dir", "absolute -> "+filepath.Join(top, "outside/a"), "out -> ../outside",
 		"dir/to-here -> .", "dir/sub/to-above -> ../..", "self -> self", "dangling -> missing", "device -> /dev/null")
-	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	write(t, root, "to-fifo -> fifo")
 	below := func(dir string) []string {
 		return []string{dir + "/file", dir + "/sub/file", dir + "/sub/to-above/ link_loop", dir + "/to-here/ link_loop"}
@@ -161,17 +154,11 @@ func TestSourceIsLink(t *testing.T) {
 func TestSpecialFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "empty")
-	if err := os.Truncate(filepath.Join(root, "empty"), 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.Truncate(filepath.Join(root, "empty"), 0))
+	noErr(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	t.Chdir(root) // the path of a socket is short
 	l, err := net.Listen("unix", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	defer l.Close()
 	equal(t, "walk", walk(t, &tree.Options{Sorted: true}, tree.Source{Path: root}), []string{"empty", "fifo fifo", "socket socket"})
 	equal(t, "sources", walk(t, nil, tree.Sources("fifo", "/dev/null", "empty")...), []string{"fifo ErrNotRegular", "null ErrNotRegular", "empty"})
@@ -212,9 +199,7 @@ func TestNames(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		equal(t, "a source", outcomes(t, got.Walk(t.Context())), []string{name + " ErrName"})
 	}
 }

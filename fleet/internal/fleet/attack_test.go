@@ -34,10 +34,16 @@ func deployed(t *testing.T) func(user string) *nats.Conn {
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	noErr(t, os.WriteFile(config, fmt.Appendf(nil, "jetstream { store_dir: %q }\naccounts {%s", t.TempDir(), accounts), 0o600))
 	opts := must(server.ProcessConfigFile(config))
-	opts.DontListen, opts.NoSigs, opts.NoLog = true, true, true
 	for _, u := range opts.Users {
 		u.Password = u.Username
 	}
+	return serve(t, opts)
+}
+
+// serve starts a NATS server, and returns a function that connects as one of its users, whose passwords are their names.
+func serve(t *testing.T, opts *server.Options) func(user string) *nats.Conn {
+	t.Helper()
+	opts.DontListen, opts.NoSigs, opts.NoLog = true, true, true
 	s := must(server.NewServer(opts))
 	go s.Start()
 	t.Cleanup(func() {

@@ -16,7 +16,7 @@ func TestCancelWhileATaskFails(t *testing.T) {
 		t.Run(fmt.Sprint(failures), func(t *testing.T) {
 			t.Parallel()
 			w, q := twoFiles(t)
-			w.submit(q)
+			w.submitTo(q, "tree/")
 			for _, name := range []string{"x", "y"} {
 				w.write(name, 5, 77)
 			}

@@ -28,9 +28,7 @@ func (a *answer) CloseIdleConnections() { a.closed++ }
 func send(t *testing.T, g *guard, ctx context.Context) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://service/x", strings.NewReader("data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	resp, err := g.RoundTrip(req)
 	if err == nil {
 		_ = resp.Body.Close()
@@ -149,9 +147,7 @@ func TestOutage(t *testing.T) {
 		write := func(status int) {
 			req := httptest.NewRequest("POST", "http://service/upload/storage/v1/b/data/o?uploadType=media", nil)
 			resp, err := (&guard{base: &answer{status: status}, health: h}).RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			_ = resp.Body.Close()
 		}
 		for range 12 {

@@ -14,9 +14,7 @@ import (
 func design(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../DESIGN.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(data)
 }
 
@@ -53,9 +51,7 @@ func TestDesignQueue(t *testing.T) {
 func bucketConfigOf(t *testing.T, q *Queue, of string) jetstream.StreamConfig {
 	t.Helper()
 	s, err := q.js.Stream(context.Background(), "KV_"+q.bucket(of))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s.CachedInfo().Config
 }
 
@@ -68,13 +64,9 @@ func TestDesignMessage(t *testing.T) {
 		t.Fatal("DESIGN.md has no message")
 	}
 	task, err := decodeTask([]byte(m[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	data, err := task.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, field := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(data), -1) {
 		if !strings.Contains(m[1], `"`+field[1]+`":`) {
 			t.Errorf("the message in DESIGN.md does not have the field %s", field[1])

@@ -58,9 +58,7 @@ func TestPublishTwice(t *testing.T) {
 			if err == nil {
 				_, err = real.Publish(ctx, q.subject(task.ID()), data)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 		}}
 		if c.done {
 			lossy.after = purge

@@ -31,17 +31,14 @@ func (w *world) letters(q *fleet.Queue) map[string]string {
 		kinds[l.Task.Files[0].Object] = l.Kind
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	return kinds
 }
 
 // status reads the status of the fleet.
 func (w *world) status(q *fleet.Queue) *fleet.Status {
 	w.t.Helper()
-	s := must(q.Status(w.t.Context()))
-	return s
+	return must(q.Status(w.t.Context()))
 }
 
 // TestDeadLetters makes some files of a group and a large file fail. They become dead letters, and
@@ -138,54 +135,42 @@ func put(t *testing.T, w *world, name string, data []byte) {
 	}
 }
 
-// TestOutage makes the service fail while four workers upload. No file becomes a dead letter, and all
-// are uploaded afterwards.
+// TestOutage makes the service fail for some seconds, with all requests, or with those that write to the bucket. No file
+// becomes a dead letter, and all are uploaded afterwards.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.fill("a", 50)
-	q := w.queue()
-	w.submit(q)
-	down := faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}
-	noErr(t, w.gcs.AddFaults(down))
-	var workers sync.WaitGroup
-	w.gcs.ClearFaults() // the state bucket is read once when a worker starts
-	four := []*fleet.Worker{}
-	for i := range 4 {
-		four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }))
+	for name, plan := range map[string][]faults.Fault{
+		"all":    {{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}},
+		"writes": {failing(faults.OpInsert, ""), failing(faults.OpPut, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			w.fill("a", 48)
+			for i := range 50 {
+				w.write(fmt.Sprintf("small/%02d", i), 1000+i, uint64(i))
+			}
+			w.write("large", 9<<20, 1)
+			w.write("other", 9<<20, 2)
+			q := w.queue()
+			w.submit(q)
+			var four []*fleet.Worker
+			for i := range 4 { // each reads the state bucket when it starts
+				four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }))
+			}
+			noErr(t, w.gcs.AddFaults(plan...))
+			time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
+			var workers sync.WaitGroup
+			for _, worker := range four {
+				workers.Go(func() { w.run(t.Context(), worker) })
+			}
+			workers.Wait()
+			if got := w.letters(q); len(got) != 0 {
+				t.Errorf("dead letters after an outage: %v", got)
+			}
+			w.check()
+		})
 	}
-	noErr(t, w.gcs.AddFaults(down))
-	time.AfterFunc(6*time.Second, w.gcs.ClearFaults)
-	for _, worker := range four {
-		workers.Go(func() { w.run(t.Context(), worker) })
-	}
-	workers.Wait()
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters after an outage: %v", got)
-	}
-	w.check()
-}
-
-// TestOutageOfWrites makes all requests that write to the bucket fail, while the service answers
-// reads, lists and the state bucket. No file becomes a dead letter, and all are uploaded afterwards.
-func TestOutageOfWrites(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	for i := range 50 {
-		w.write(fmt.Sprintf("small/%02d", i), 1000+i, uint64(i))
-	}
-	w.write("large", 9<<20, 1)
-	w.write("other", 9<<20, 2)
-	q := w.queue()
-	w.submit(q)
-	noErr(t, w.gcs.AddFaults(failing(faults.OpInsert, ""), failing(faults.OpPut, "")))
-	time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
-	v := w.start("a", func(o *fleet.WorkerOptions) { o.MaxFailures = 2 })
-	<-v.done
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters after an outage of writes: %v", got)
-	}
-	w.check()
 }
 
 // TestOutageOfBucket makes a bucket fail whose files keep all places of a worker, and which it tries for long. The files of

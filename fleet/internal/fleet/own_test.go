@@ -166,8 +166,8 @@ func TestWrongKey(t *testing.T) {
 		"no key":      func(o *fleet.WorkerOptions) { o.AEAD, o.Unsealed = nil, true },
 	} {
 		opts := w.options("third", change)
-		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), opts); !errors.Is(err, fleet.ErrStateKey) {
-			t.Errorf("%s: %v, want ErrStateKey", name, err)
+		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), opts); !errors.Is(err, fleet.ErrStateKey) || !strings.Contains(err.Error(), "delete gs://state-bucket/uploads/fleet-key") {
+			t.Errorf("%s: %v, want ErrStateKey, and what to do", name, err)
 		}
 	}
 }

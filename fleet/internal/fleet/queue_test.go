@@ -29,8 +29,7 @@ func TestLateAcknowledgment(t *testing.T) {
 			t.Fatalf("the stream has the consumers %q, want one", names)
 		}
 		consumer := must(stream.Consumer(t.Context(), names[0]))
-		msg := must(consumer.Next(jetstream.FetchMaxWait(5 * time.Second)))
-		return msg
+		return must(consumer.Next(jetstream.FetchMaxWait(5 * time.Second)))
 	}
 	late := take()
 	w.wipe()

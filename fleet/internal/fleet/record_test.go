@@ -13,24 +13,18 @@ import (
 func newQueue(t *testing.T) *Queue {
 	t.Helper()
 	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(server.Close)
 	nc, err := server.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(nc.Close)
 	q, err := OpenQueue(t.Context(), nc, QueueOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return q
 }
 
 // noError stops the test if err is not nil.
-func noError(t *testing.T, err error) {
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

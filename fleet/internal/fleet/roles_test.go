@@ -50,27 +50,11 @@ func TestRoles(t *testing.T) {
 			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 		}}
 	}
-	s, err := server.NewServer(&server.Options{
-		DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-		Users: []*server.User{
-			{Username: "admin", Password: "admin"}, user("submit", submits), user("work", works), user("status", reads),
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("the server is not ready")
-	}
+	connect := serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{
+		{Username: "admin", Password: "admin"}, user("submit", submits), user("work", works), user("status", reads),
+	}})
 	as := func(name string) *fleet.Queue {
-		nc := must(nats.Connect("", nats.InProcessServer(s), nats.UserInfo(name, name)))
-		t.Cleanup(nc.Close)
-		return must(fleet.OpenQueue(t.Context(), nc, fleet.QueueOptions{MustExist: name != "admin"}))
+		return must(fleet.OpenQueue(t.Context(), connect(name), fleet.QueueOptions{MustExist: name != "admin"}))
 	}
 	as("admin") // creates the queue
 	w.write("a", 1000, 1)

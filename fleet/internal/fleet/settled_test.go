@@ -3,17 +3,13 @@ package fleet_test
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"gcsup/fakegcs"
 	"gcsup/fleet/internal/fleet"
-	"gcsup/upload"
 )
 
 // ledger returns a Ledger in the state bucket of the workers.
@@ -29,20 +25,6 @@ func (w *world) submitTo(q *fleet.Queue, prefix string) {
 	s.Ledger = w.ledger()
 	if _, err := fleet.Submit(w.t.Context(), q, s); err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-// TestUntilEmptyFailed checks that a worker does not end with success if a file became a dead letter.
-func TestUntilEmptyFailed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("b", 1000, 1)
-	q := w.queue()
-	w.submit(q)
-	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
-	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
-		t.Errorf("error %v, want ErrFilesFailed", err)
 	}
 }
 
@@ -86,39 +68,6 @@ func TestUntilEmptyLost(t *testing.T) {
 	w.submitTo(q, "copy/")
 	if err := w.worker(q, "fifth", nil).Run(t.Context()); err != nil {
 		t.Errorf("another submission after all were done: %v", err)
-	}
-}
-
-// TestUntilEmptyInterrupted checks that a worker does not end with success if Submit was interrupted,
-// and that a canceled fleet is settled.
-func TestUntilEmptyInterrupted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 2<<20, 1)
-	w.write("b", 2<<20, 1)
-	q := w.queue()
-	s := w.submission("tree/")
-	s.Ledger = w.ledger()
-	jobs := s.Jobs
-	s.Jobs = func(yield func(upload.Job) bool) {
-		next, stop := iter.Pull(jobs)
-		defer stop()
-		job, _ := next()
-		yield(job)
-		panic("killed")
-	}
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = fleet.Submit(t.Context(), q, s)
-	}()
-	if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
-		t.Errorf("after a submit that was interrupted: %v, want ErrUnknownTotal", err)
-	}
-	if _, err := q.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
-		t.Errorf("after the fleet was canceled: %v", err)
 	}
 }
 

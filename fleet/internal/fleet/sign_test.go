@@ -22,13 +22,9 @@ func keyPair(n byte) (ed25519.PrivateKey, []ed25519.PublicKey) {
 func sent(t *testing.T, task *Task) *Task {
 	t.Helper()
 	data, err := task.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	got, err := decodeTask(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return got
 }
 

@@ -31,9 +31,7 @@ func TestStale(t *testing.T) {
 	} {
 		noError(t, os.Chtimes(path, c.is, c.is))
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		err = stale(File{Path: path, Size: c.size, ModTimeNS: at.UnixNano()}, info)
 		if errors.Is(err, errStale) != c.stale {
 			t.Errorf("%s: %v", name, err)

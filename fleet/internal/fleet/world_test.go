@@ -68,9 +68,7 @@ func newWorld(t testing.TB, opts *fakegcs.Options) *world {
 	w.gcs = fakegcs.NewServer(t, opts)
 	close(ready)
 	block, err := aes.NewCipher(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	if w.aead, err = cipher.NewGCM(block); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +99,7 @@ func (w *world) connect() *nats.Conn {
 // queue opens the queue.
 func (w *world) queue() *fleet.Queue {
 	w.t.Helper()
-	q := must(fleet.OpenQueue(w.t.Context(), w.connect(), fleet.QueueOptions{AckWait: w.ackWait}))
-	return q
+	return must(fleet.OpenQueue(w.t.Context(), w.connect(), fleet.QueueOptions{AckWait: w.ackWait}))
 }
 
 // write makes a file of the tree.
@@ -125,15 +122,13 @@ func spec(name string) upload.Spec { return upload.Spec{Bucket: bucket, Object: 
 // uploader returns an Uploader without a store.
 func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
-	up := must(upload.New(w.gcs.Client(), &upload.Options{Endpoint: w.gcs.URL}))
-	return up
+	return must(upload.New(w.gcs.Client(), &upload.Options{Endpoint: w.gcs.URL}))
 }
 
 // submit submits the tree.
 func (w *world) submit(q *fleet.Queue) fleet.Submitted {
 	w.t.Helper()
-	done := must(fleet.Submit(w.t.Context(), q, w.submission("tree/")))
-	return done
+	return must(fleet.Submit(w.t.Context(), q, w.submission("tree/")))
 }
 
 // submission returns a Submission of the tree with a destination.
@@ -154,8 +149,7 @@ func (w *world) worker(q *fleet.Queue, name string, change func(*fleet.WorkerOpt
 
 func (w *world) workerOf(q *fleet.Queue, hc *http.Client, name string, change func(*fleet.WorkerOptions)) *fleet.Worker {
 	w.t.Helper()
-	worker := must(fleet.NewWorker(w.t.Context(), q, hc, w.options(name, change)))
-	return worker
+	return must(fleet.NewWorker(w.t.Context(), q, hc, w.options(name, change)))
 }
 
 // options returns the options of a worker.
@@ -271,9 +265,7 @@ func (w *world) check() {
 		}
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	if files == 0 {
 		w.t.Error("the tree is empty")
 	}

@@ -44,13 +44,9 @@ func TestBeginAfterDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := take(t, second, "a")
-			if err := other.Release(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, other.Release(t.Context(), nil))
 			_, end, err := l.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			noErr(t, err)
 			end()
 			if l.Fence() <= other.Fence() {
 				t.Errorf("fencing number %d after %d", l.Fence(), other.Fence())
@@ -98,9 +94,7 @@ func TestRepeatedWriteIsExecuted(t *testing.T) {
 func TestCutReplies(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
-		if err := take(t, first, "a").Release(t.Context(), newUpload(t, w.client, "a")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, take(t, first, "a").Release(t.Context(), newUpload(t, w.client, "a")))
 		addFaults(t, w, faults.Fault{
 			Match: faults.Match{Bucket: "state"}, Times: 5,
 			Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 20},
@@ -182,9 +176,7 @@ func TestTwiceInOneProcess(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
 		l := take(t, first, "a")
-		if err := l.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
 		if err := acquire(t, first, "a"); !errors.Is(err, state.ErrInUse) {
 			t.Fatal(err)
 		}
@@ -212,7 +204,5 @@ func TestTwiceInOneProcess(t *testing.T) {
 
 func addFaults(t *testing.T, w *world, faults ...faults.Fault) {
 	t.Helper()
-	if err := w.server.AddFaults(faults...); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, w.server.AddFaults(faults...))
 }

@@ -20,7 +20,6 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/testsize"
-	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )
@@ -158,10 +157,7 @@ func (e *exploration) explore(t *testing.T) {
 	for i := range e.stores {
 		transport := &e.links[i]
 		transport.c = &modelClient{m: &model{t: t, server: e.server, mode: connected}}
-		client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := newClient(t, transport)
 		opts := &bucketstore.Options{Unsealed: true, Holder: modelNames[i], TTL: modelTTL}
 		if e.stores[i], err = bucketstore.Open(t.Context(), client, "state", "", opts); err != nil {
 			t.Fatal(err)
@@ -458,9 +454,7 @@ func (m *model) do(event string) {
 // pass lets time pass until a request arrives, or for the given duration.
 func (m *model) pass(text string) {
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	noErr(m.t, err)
 	select {
 	case <-m.arrived:
 	default:
@@ -649,7 +643,7 @@ func (m *model) check() {
 		if lease.Context().Err() != nil && !m.dead[name] {
 			m.t.Errorf("%s lost its lease, and no other client acquired it", c.name)
 		}
-		if m.begins(lease) {
+		if begin(lease) == nil {
 			if m.object.lease != name {
 				m.t.Errorf("%s can begin a request, and the lease is that of %q", c.name, m.object.holder)
 			}
@@ -663,17 +657,6 @@ func (m *model) check() {
 	}
 }
 
-// begins reports whether a request can begin now without a renewal.
-func (m *model) begins(l state.Lease) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, end, err := l.Begin(ctx)
-	if err == nil {
-		end()
-	}
-	return err == nil
-}
-
 // step starts the next step of the script.
 func (c *modelClient) step() {
 	what := c.script[0]
@@ -681,9 +664,7 @@ func (c *modelClient) step() {
 	c.saves++
 	saved := c.saved()
 	text, err := state.Encode(saved)
-	if err != nil {
-		c.m.t.Fatal(err)
-	}
+	noErr(c.m.t, err)
 	if c.lease != nil {
 		switch what {
 		case "save", "release":

@@ -184,9 +184,7 @@ func TestExpiredBecause(t *testing.T) {
 				s := w.start("first", func(o *bucketstore.Options) { o.TTL = test.ttl })
 				l := take(t, s, "a")
 				request, end, err := l.Begin(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, err)
 				defer end()
 				if test.slow > 0 {
 					slow(t, w, test.slow)

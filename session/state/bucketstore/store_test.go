@@ -21,9 +21,7 @@ func TestHolder(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true, ClockSkew: time.Hour}, func(t *testing.T, w *world) {
 		first, second := w.start("", func(o *bucketstore.Options) { o.TTL = time.Minute }), w.start("second")
 		host, err := os.Hostname()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		check := func(since time.Time) {
 			t.Helper()
 			_, err := second.Acquire(t.Context(), "a")
@@ -37,13 +35,9 @@ func TestHolder(t *testing.T) {
 		check(began)
 		time.Sleep(time.Hour)
 		check(began)
-		if err := l.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
 		check(began)
-		if err := l.Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, l.Delete(t.Context()))
 		began = time.Now()
 		if _, end, err := l.Begin(t.Context()); err != nil {
 			t.Fatal(err)
@@ -62,14 +56,10 @@ func TestSweep(t *testing.T) {
 		dead, alive := w.start("dead"), w.start("alive")
 		take(t, dead, "empty")
 		take(t, dead, "taken-since")
-		if err := take(t, dead, "saved").Save(t.Context(), newUpload(t, w.client, "saved")); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, take(t, dead, "saved").Save(t.Context(), newUpload(t, w.client, "saved")))
 		take(t, alive, "held")
 		resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name=uploads/mine.gcsup", "text/plain", strings.NewReader(""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		_ = resp.Body.Close()
 		dead.suspend()
 		sweep := func(want int, dryRun bool) {

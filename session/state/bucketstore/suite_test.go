@@ -2,12 +2,8 @@ package bucketstore_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/cipher"
-	"errors"
-	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,21 +47,17 @@ func bucketPlace(t *testing.T, seal cipher.AEAD) storetest.Place {
 		if object == "uploads/empty.gcsup" {
 			content = nil // a lease of an upload that was not saved
 		}
-		if err := put(object, content); err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, put(object, content))
 	}
 	const ttl = 2 * time.Minute
 	open := func(ahead time.Duration) storetest.Process {
 		l := &line{RoundTripper: transport, cut: make(chan struct{})}
 		opts := &bucketstore.Options{AEAD: seal, Unsealed: seal == nil, TTL: ttl}
 		s, err := bucketstore.Open(t.Context(), newClient(t, l), "state", "uploads", opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		began := time.Now()
 		bucketstore.SetClock(s, func() (time.Time, time.Duration) { return time.Now().Add(ahead), time.Since(began) })
-		return storetest.Process{Store: s, Kill: func() { close(l.cut) }, Pause: l.pause}
+		return storetest.Process{Store: s, Kill: func() { close(l.cut) }, Pause: func() func() { l.suspend(); return l.wake }}
 	}
 	return storetest.Place{
 		Open: func() storetest.Process { return open(0) },
@@ -79,68 +71,5 @@ func bucketPlace(t *testing.T, seal cipher.AEAD) storetest.Place {
 		TTL:       ttl,
 		OpenAhead: open,
 		Without:   []storetest.Feature{storetest.Quarantine},
-	}
-}
-
-func newClient(t *testing.T, transport http.RoundTripper) *session.Client {
-	t.Helper()
-	client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
-// line is the network of a process, which a test can cut or pause.
-type line struct {
-	http.RoundTripper
-	cut chan struct{} // closed when the process is dead
-
-	mu   sync.Mutex
-	held chan struct{} // closed when the process resumes; nil if it is not paused
-}
-
-var errCut = errors.New("the process is dead")
-
-func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
-	l.mu.Lock()
-	held := l.held
-	l.mu.Unlock()
-	if held != nil {
-		select {
-		case <-held:
-		case <-l.cut:
-		case <-req.Context().Done():
-			return nil, context.Cause(req.Context())
-		}
-	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-l.cut:
-			cancel(errCut)
-		case <-stop:
-		}
-	}()
-	select {
-	case <-l.cut:
-		return nil, errCut
-	default:
-	}
-	return l.RoundTripper.RoundTrip(req.WithContext(ctx))
-}
-
-func (l *line) pause() (resume func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	held := make(chan struct{})
-	l.held = held
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		close(held)
-		l.held = nil
 	}
 }

@@ -23,9 +23,7 @@ func source(t *testing.T, dir string) (path string, content []byte) {
 	content = make([]byte, 10<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
 	path = filepath.Join(dir, "source")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, os.WriteFile(path, content, 0o600))
 	return path, content
 }
 
@@ -37,9 +35,7 @@ func (w *world) uploader(store state.Store, with ...func(*upload.Options)) *uplo
 		f(opts)
 	}
 	up, err := upload.New(&http.Client{Transport: w.transport}, opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(w.t, err)
 	return up
 }
 
@@ -88,9 +84,7 @@ func TestOverhead(t *testing.T) {
 				up := w.uploader(w.start("first").Store, func(o *upload.Options) { o.ChunkSize = chunkSize })
 				began := time.Now()
 				res, err := up.File(t.Context(), path, destination)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noErr(t, err)
 				took := time.Since(began)
 				n := w.finished(t, content)
 				// Six requests read the configuration of the bucket, check for a saved upload,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -33,58 +34,79 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, w *world
 	synctest.Test(t, func(t *testing.T) {
 		server, transport, stop := cloudtest.Serve(t, opts)
 		w := &world{t: t, server: server, transport: transport}
-		w.client = w.newClient(w.transport)
+		w.client = newClient(t, transport)
 		t.Cleanup(stop)
 		f(t, w)
 	})
 }
 
-func (w *world) newClient(transport http.RoundTripper) *session.Client {
-	w.t.Helper()
+func newClient(t *testing.T, transport http.RoundTripper) *session.Client {
+	t.Helper()
 	client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	noErr(t, err)
 	return client
 }
 
 // process is a simulated process with its own Store and network.
 type process struct {
 	*bucketstore.Store
-	*network
+	*line
 }
 
-// network is the network of one process.
-type network struct {
+// line is the network of a process, which a test can cut or suspend.
+type line struct {
 	http.RoundTripper
+	cut chan struct{} // closed when the process is dead
+
 	mu   sync.Mutex
-	open chan struct{} // closed when the process resumes; nil if it is not suspended
+	held chan struct{} // closed when the process resumes; nil if it is not suspended
 }
 
-// RoundTrip waits while the process is suspended.
-func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
-	n.mu.Lock()
-	open := n.open
-	n.mu.Unlock()
-	if open != nil {
-		<-open
+var errCut = errors.New("the process is dead")
+
+func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
+	l.mu.Lock()
+	held := l.held
+	l.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-l.cut:
+		case <-req.Context().Done():
+			return nil, context.Cause(req.Context())
+		}
 	}
-	return n.RoundTripper.RoundTrip(req)
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-l.cut:
+			cancel(errCut)
+		case <-stop:
+		}
+	}()
+	select {
+	case <-l.cut:
+		return nil, errCut
+	default:
+	}
+	return l.RoundTripper.RoundTrip(req.WithContext(ctx))
 }
 
 // suspend delays every request of the process until wake.
-func (n *network) suspend() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.open = make(chan struct{})
+func (l *line) suspend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = make(chan struct{})
 }
 
 // wake sends the delayed requests.
-func (n *network) wake() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	close(n.open)
-	n.open = nil
+func (l *line) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.held)
+	l.held = nil
 }
 
 // start starts a process.
@@ -94,12 +116,10 @@ func (w *world) start(holder string, with ...func(*bucketstore.Options)) process
 	for _, f := range with {
 		f(opts)
 	}
-	n := &network{RoundTripper: w.transport}
-	s, err := bucketstore.Open(w.t.Context(), w.newClient(n), "state", "uploads", opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return process{s, n}
+	l := &line{RoundTripper: w.transport, cut: make(chan struct{})}
+	s, err := bucketstore.Open(w.t.Context(), newClient(w.t, l), "state", "uploads", opts)
+	noErr(w.t, err)
+	return process{s, l}
 }
 
 func aead(b byte) cipher.AEAD {
@@ -136,9 +156,15 @@ func newUpload(t *testing.T, client *session.Client, id string) *state.Upload {
 func take(t *testing.T, s state.Store, id string) state.Lease {
 	t.Helper()
 	l, err := state.Acquire(t.Context(), s, id)
+	noErr(t, err)
+	t.Cleanup(func() { _ = l.Release(context.Background(), nil) })
+	return l
+}
+
+// noErr stops the test if err is not nil.
+func noErr(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Release(context.Background(), nil) })
-	return l
 }

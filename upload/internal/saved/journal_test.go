@@ -131,9 +131,7 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 		}
 	}
 	full.Store(false)
-	if err := j.Save(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, j.Save(t.Context()))
 	full.Store(true)
 	j.Close() // nothing must be saved
 	if doc := load(t, dir, id); doc.RejectedAt != 10 || warnings != 2 {
@@ -201,9 +199,7 @@ func TestJournalOfParts(t *testing.T) {
 	for size, want := range map[int64]int{q: 1, 2*q - 1: 2, 2 * q: 2, 2*q + 1: 3} {
 		j := &Journal{}
 		key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		with := spec
 		with.EncryptionKey = key
 		j.SetSpec(with)

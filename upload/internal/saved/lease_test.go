@@ -131,9 +131,7 @@ func TestLingering(t *testing.T) {
 		s := newService(t)
 		store, network := s.share("first")
 		lease, err := state.Acquire(t.Context(), store, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noErr(t, err)
 		save(t, store, newDoc(id, s.start()))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

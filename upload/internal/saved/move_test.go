@@ -23,9 +23,7 @@ func moveTo(id string) func(*state.Upload) (*state.Upload, error) {
 func idsOf(t *testing.T, store state.Store) string {
 	t.Helper()
 	ids, err := store.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noErr(t, err)
 	return strings.Join(ids, " ")
 }
 
