@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/require"
 )
 
 // TestSourceTexts compares the shortest and the longest wait of each policy
@@ -65,9 +66,7 @@ func TestSourceTexts(t *testing.T) {
 func named(t *testing.T, name string) backoff.Policy {
 	t.Helper()
 	p, err := backoff.Named(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/require"
 )
 
 // TestNetworkErrors checks the errors that a test cannot provoke, or only by
@@ -91,9 +92,7 @@ func TestProxyRefusals(t *testing.T) {
 	}))
 	defer proxy.Close()
 	proxyURL, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, test := range []struct {
 		code int
 		want backoff.Verdict
@@ -169,9 +168,7 @@ func TestNetworkReal(t *testing.T) {
 	get := func(t *testing.T, transport *http.Transport, serve func(net.Conn)) error {
 		t.Helper()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -263,14 +260,10 @@ func TestNetworkReal(t *testing.T) {
 			// The client's end of a connection has a port without a listener,
 			// which no other process can get.
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer listener.Close()
 			near, err := net.Dial("tcp", listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer near.Close()
 			_, err = http.Get("http://" + near.LocalAddr().String())
 			return err
@@ -328,9 +321,7 @@ func TestNetworkClientTimeout(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.com", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = (&http.Client{Transport: transport}).Do(req)
 		if got := backoff.Network(err); err == nil || got != backoff.Permanent {
 			t.Errorf("canceled: Network(%v) = %v, want permanent", err, got)

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs/memnet"
+	"gcsup/internal/require"
 )
 
 // service is an HTTP server in a synctest bubble. It serves each request with
@@ -120,9 +121,7 @@ func TestTransport(t *testing.T) {
 					body = strings.NewReader(test.body)
 				}
 				req, err := http.NewRequest(test.method, "http://api.example.com/v1/thing", body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if test.body == "once" {
 					req.GetBody = nil
 				}
@@ -382,9 +381,7 @@ func TestIdempotent(t *testing.T) {
 	}
 	for _, test := range tests {
 		req, err := http.NewRequest(test.method, test.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req.Method = test.method
 		if name, value, ok := strings.Cut(test.header, ": "); ok {
 			req.Header.Set(name, value)
@@ -402,9 +399,7 @@ func BenchmarkTransport(b *testing.B) {
 		return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
 	})
 	req, err := http.NewRequest("GET", "http://api.example.com/", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	measure := func(b *testing.B, transport http.RoundTripper) {
 		b.ReportAllocs()
 		for b.Loop() {

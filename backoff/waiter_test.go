@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/require"
 )
 
 // noJitter has waits of 1, 2, 4, … seconds.
@@ -27,9 +28,7 @@ func TestWaiterStartsOverAfterProgress(t *testing.T) {
 		for range 5 {
 			for i := range 2 {
 				start := time.Now()
-				if err := w.Wait(t.Context(), backoff.Failure{}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, w.Wait(t.Context(), backoff.Failure{}))
 				if want := (backoff.Pause{Delay: time.Second << i, Failures: i + 1}); last != want || time.Since(start) != want.Delay {
 					t.Errorf("wait %d took %v: %+v, want %+v", i, time.Since(start), last, want)
 				}

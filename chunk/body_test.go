@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -334,9 +335,7 @@ func TestBodyAllocatesNothing(t *testing.T) {
 					} else {
 						_, err = b.Lend(len(p))
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 				}
 			}))
 		}

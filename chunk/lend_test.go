@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/lend"
+	"gcsup/internal/require"
 )
 
 // lendAll reads r by Lend and Read in turn. It looks at lent bytes as late as it may.
@@ -50,9 +51,7 @@ func TestLend(t *testing.T) {
 		if err != io.EOF || !bytes.Equal(got, content[7:]) || body.Sent() != int64(len(content)-7) {
 			t.Fatalf("Body: %d bytes, %v, Sent = %d", len(got), err, body.Sent())
 		}
-		if err := body.Finish(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, body.Finish())
 		if _, err := body.Lend(1); !errors.Is(err, fs.ErrClosed) {
 			t.Fatalf("Lend after Close: %v", err)
 		}
@@ -72,9 +71,7 @@ func TestLentBytesStay(t *testing.T) {
 	defer body.Close()
 	for at := int64(0); at < size; {
 		lent, err := body.Lend(100_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 10 {
 			runtime.Gosched() // the reading goroutine may use a buffer that is free
 			if want := byte(at >> 18); bytes.Count(lent, []byte{want}) != len(lent) {

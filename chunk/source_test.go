@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -20,18 +21,14 @@ import (
 func file(t testing.TB, data []byte) string {
 	t.Helper()
 	path := filepath.Join(testsize.DiskDir(t), "source")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
 func open(t testing.TB, path string) *chunk.Source {
 	t.Helper()
 	s, err := chunk.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -39,9 +36,7 @@ func open(t testing.TB, path string) *chunk.Source {
 func identity(t *testing.T, s *chunk.Source) chunk.Identity {
 	t.Helper()
 	id, err := s.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return id
 }
 
@@ -87,9 +82,7 @@ func TestSourceEndsAtItsSize(t *testing.T) {
 	data := content(10)
 	path := file(t, data)
 	s := open(t, path)
-	if err := os.WriteFile(path, append(data, "more"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, append(data, "more"...), 0o600))
 	p := make([]byte, 20)
 	if n, err := s.ReadAt(p, 0); n != 10 || err != io.EOF {
 		t.Errorf("ReadAt = %d, %v, want 10, io.EOF", n, err)

@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/internal/ops"
+	"gcsup/internal/require"
 )
 
 // batchOf returns the body of a batch of raw calls.
@@ -64,13 +65,9 @@ func TestBatch(t *testing.T) {
 		{"400 Bad Request", "Failed to parse"},
 	} {
 		part, err := parts.NextPart()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text, err := io.ReadAll(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.HasPrefix(string(text), "HTTP/1.1 "+want.status+"\r\n") || !strings.Contains(string(text), want.has) {
 			t.Errorf("call %d: %s, want %+v", i+1, text, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // BenchmarkUpload uploads 256 MiB in 16 MiB chunks over loopback, into each
@@ -31,15 +32,11 @@ func BenchmarkUpload(b *testing.B) {
 					total = fmt.Sprint(chunk * chunks)
 				}
 				req, err := http.NewRequest("PUT", uri, bytes.NewReader(payload))
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				req.ContentLength = chunk
 				req.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%s", i*chunk, (i+1)*chunk-1, total))
 				resp, err := plainClient.Do(req)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				if resp.StatusCode != 308 && resp.StatusCode != 200 {
@@ -76,18 +73,12 @@ func BenchmarkUpload(b *testing.B) {
 				test.opts.Dir = b.TempDir()
 			}
 			gcs, err := fakegcs.New(&test.opts)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer gcs.Close()
-			if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 			took := run(b, gcs, func(url string) string {
 				resp, err := plainClient.Post(url+"/upload/storage/v1/b/bkt/o?uploadType=resumable&name=x", "", nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				resp.Body.Close()
 				return resp.Header.Get("Location")
 			})

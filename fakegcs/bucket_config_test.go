@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // configurations has a value for each bucket field, as the service returns it.
@@ -31,9 +32,7 @@ var configurations = map[string]string{
 func equalJSON(t *testing.T, a any, b string) bool {
 	t.Helper()
 	var want any
-	if err := json.Unmarshal([]byte(b), &want); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(b), &want))
 	return reflect.DeepEqual(a, want)
 }
 
@@ -178,9 +177,7 @@ func TestResourcesCanBeSentBack(t *testing.T) {
 		m := w.do("GET", path, nil).json(t)
 		m["acl"], m["owner"] = []any{}, map[string]any{"entity": "user"}
 		body, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, method := range []string{"PUT", "PATCH"} {
 			w.want(200, "", method, path, body)
 		}

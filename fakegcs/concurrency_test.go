@@ -15,6 +15,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -98,9 +99,7 @@ func TestQueryAfterVanishedClient(t *testing.T) {
 	for round := range 5 {
 		uri := w.start(fmt.Sprint("x", round))
 		conn, err := net.Dial("tcp", host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, query, _ := strings.Cut(uri, host)
 		fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", query, host, 64*q)
 		if _, err := conn.Write(data(q)); err != nil {
@@ -262,9 +261,7 @@ func TestCloseEndsReads(t *testing.T) {
 	w := newWorld(t, nil)
 	w.insert("x", string(data(64*q)))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET /bkt/x HTTP/1.1\r\nHost: x\r\n\r\n")
 	if _, err := conn.Read(make([]byte, 1)); err != nil { // the reply has started

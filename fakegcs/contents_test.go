@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 func TestContents(t *testing.T) {
@@ -119,9 +120,7 @@ func TestSeed(t *testing.T) {
 	}
 	seeded := "versioned/x plain/y photos/.hidden photos/2026/a.html"
 	gcs, err := fakegcs.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := &world{T: t, gcs: gcs}
 	if got := names(w); got != seeded {
 		t.Errorf("seeded %s, want %s", got, seeded)
@@ -132,12 +131,8 @@ func TestSeed(t *testing.T) {
 	if _, err := gcs.PutObject(fakegcs.Object{Bucket: "plain", Name: "y"}, strings.NewReader("changed")); err != nil {
 		t.Fatal(err)
 	}
-	if err := gcs.DeleteObject("photos", ".hidden"); err != nil {
-		t.Fatal(err)
-	}
-	if err := gcs.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, gcs.DeleteObject("photos", ".hidden"))
+	require.NoError(t, gcs.Close())
 
 	// The next server on the directory keeps what has changed, and only a reset undoes it.
 	if gcs, err = fakegcs.New(opts); err != nil {
@@ -151,9 +146,7 @@ func TestSeed(t *testing.T) {
 	if got, want := names(w), strings.Replace(seeded, " photos/.hidden", "", 1); got != want {
 		t.Errorf("after a restart: %s, want %s", got, want)
 	}
-	if err := gcs.Reset(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, gcs.Reset())
 	if content, err := gcs.ReadObject("plain", "y"); string(content) != "two" || err != nil {
 		t.Errorf("after a reset: %q, %v", content, err)
 	}

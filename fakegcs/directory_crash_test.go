@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // These tests simulate a kill between two writes to the directory: they restore files
@@ -40,18 +41,12 @@ func keep(t *testing.T, dir string) (restore func()) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return func() {
 		t.Helper()
 		for path, data := range was {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			require.NoError(t, os.WriteFile(path, data, 0o600))
 		}
 	}
 }
@@ -64,14 +59,10 @@ func age(t *testing.T, dir string) {
 		t.Fatal(list, err)
 	}
 	data, err := os.ReadFile(list[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	old := time.Now().UTC().Add(-8 * 24 * time.Hour).Format(time.RFC3339)
 	data = regexp.MustCompile(`"created":"[^"]*"`).ReplaceAll(data, []byte(`"created":"`+old+`"`))
-	if err := os.WriteFile(list[0], data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(list[0], data, 0o600))
 }
 
 // An upload that has made its object is finished, even if its own record does not
@@ -139,9 +130,7 @@ func TestBucketNamedLikeALeftover(t *testing.T) {
 	w.do("POST", "/upload/storage/v1/b/data.tmp/o?uploadType=media&name=x", data(9))
 	leftover := filepath.Join(dir, "sessions", "abc.tmp")
 	w = w.again(dir, func() {
-		if err := os.WriteFile(leftover, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(leftover, nil, 0o600))
 	})
 	if got, err := w.gcs.ReadObject("data.tmp", "x"); err != nil || string(got) != string(data(9)) {
 		t.Errorf("after a restart: %q %v", got, err)
@@ -195,15 +184,11 @@ func TestKilledWhileRetaining(t *testing.T) {
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"retentionPolicy":{"retentionPeriod":"3600"}}`))
 	record := filepath.Join(dir, "buckets", "bkt", "bucket")
 	bucket, err := os.ReadFile(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, _ := w.gcs.Object("bkt", "x")
 	w = w.again(dir, func() {
 		restore()
-		if err := os.WriteFile(record, bucket, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(record, bucket, 0o600))
 	})
 	got, _ := w.gcs.Object("bkt", "x")
 	if got.RetentionExpirationTime.IsZero() || !got.RetentionExpirationTime.Equal(want.RetentionExpirationTime) {
@@ -222,9 +207,7 @@ func TestKilledWhileDeletingBucket(t *testing.T) {
 	w.insert("x", "x")
 	w.do("DELETE", "/storage/v1/b/bkt/o/x", nil)
 	w = w.again(dir, func() {
-		if err := os.Remove(filepath.Join(dir, "buckets", "bkt", "bucket")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(filepath.Join(dir, "buckets", "bkt", "bucket")))
 	})
 	w = w.again(dir) // with a new bucket, from newWorld
 	w.do("PATCH", "/storage/v1/b/bkt", []byte(softDelete))

@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
@@ -138,9 +139,7 @@ func (r *slowReader) Read(p []byte) (int, error) {
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	gcs, err := fakegcs.New(&fakegcs.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := fakegcs.New(&fakegcs.Options{Dir: dir}); !errors.Is(err, fakegcs.ErrInUse) {
 		t.Errorf("second server on the directory: %v", err)
 	}
@@ -169,9 +168,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%d blobs in the directory, want one per object and unfinished upload: %d", len(blobs), len(names)+1)
 	}
 	w2 := w.again(dir, func() {
-		if err := os.WriteFile(filepath.Join(dir, "blobs", "orphan"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "blobs", "orphan"), nil, 0o600))
 	})
 	for _, name := range names {
 		if got, err := w2.gcs.ReadObject("bkt", name); string(got) != "content of "+name || err != nil {
@@ -226,9 +223,7 @@ func TestDirectoryFails(t *testing.T) {
 
 func rename(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(from, to))
 }
 
 // A session stays active if its cancellation cannot be written. It is finished if its

@@ -21,6 +21,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fakegcs/memnet"
+	"gcsup/internal/require"
 )
 
 // bubble runs f with a server and a client in virtual time.
@@ -35,12 +36,8 @@ func bubbleOf(t *testing.T, opts *fakegcs.Options, srv *http.Server, tr *http.Tr
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		gcs, err := fakegcs.New(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 		ln, dial := memnet.Listen()
 		srv.Handler, tr.DialContext = gcs, dial
 		url := "http://pipe"
@@ -314,9 +311,7 @@ func TestCutReadResets(t *testing.T) {
 		return conn, err
 	}}}
 	resp, err := w.client.Get(w.url + "/bkt/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if !errors.Is(err, connReset) {
@@ -411,9 +406,7 @@ func TestStallInReply(t *testing.T) {
 					w.addFaults(fault)
 					start := time.Now()
 					resp, err := w.client.Get(w.url + "/bkt/x")
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					defer resp.Body.Close()
 					got := make([]byte, at)
 					if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, data(int(at))) || time.Since(start) > time.Second {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // An object cannot be deleted before the record of the session that made it is
@@ -33,9 +34,7 @@ func TestNoDeleteBetweenRecords(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	pipe := list[0] + ".tmp" // the record is written here first; a FIFO blocks the writer until there is a reader
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	finished := make(chan int)
 	go func() {
 		a, err := w.try("PUT", uri, nil, "Content-Range: bytes */262144")
@@ -60,9 +59,7 @@ func TestNoDeleteBetweenRecords(t *testing.T) {
 		t.Errorf("the object could be deleted: %d", a.StatusCode)
 	}
 	reader, err := os.Open(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer reader.Close()
 	if status := <-finished; status != 200 {
 		t.Errorf("the upload: %d", status)
@@ -74,9 +71,7 @@ func TestNoDeleteBetweenRecords(t *testing.T) {
 func blockWrites(t *testing.T, paths ...string) (release func()) {
 	t.Helper()
 	for _, path := range paths {
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, syscall.Mkfifo(path, 0o600))
 	}
 	var readers []*os.File
 	release = func() {
@@ -129,9 +124,7 @@ func TestWritersDoNotWait(t *testing.T) {
 			w.do("PATCH", "/storage/v1/b/bkt", []byte(`{"versioning":{"enabled":true}}`))
 			insert := func(name string) (generation int64) { // by a request, which ends even if the server hangs
 				generation, err := strconv.ParseInt(fmt.Sprint(w.insert(name, name)["generation"]), 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return generation
 			}
 			insert("moved")

@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // secureBubble is bubble with TLS, and a client for only HTTP/2 or only HTTP/1.1.
@@ -31,9 +32,7 @@ func TestEffectsOverHTTP2(t *testing.T) {
 		t.Skip("sends many MiB")
 	}
 	cert, _, err := fakegcs.NewCertificate("pipe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var all []faults.Action // each effect with each of the settings that are valid for it
 	for _, effect := range faults.Effects() {
 		for _, do := range []faults.Action{
@@ -81,9 +80,7 @@ func TestLinkOverHTTP2(t *testing.T) {
 		t.Skip("sends many MiB, or many requests")
 	}
 	cert, _, err := fakegcs.NewCertificate("pipe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, test := range []struct {
 		http2 bool
 		want  time.Duration // for 1 MiB from each of three

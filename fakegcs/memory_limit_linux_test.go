@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // smallDisk mounts a file system of 1 MiB on dir. grow gives it 8 MiB.
@@ -22,9 +23,7 @@ func smallDisk(t *testing.T, dir string) (grow func()) {
 	})
 	return func() {
 		t.Helper()
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=8m"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=8m"))
 	}
 }
 
@@ -33,15 +32,11 @@ func TestFullDisk(t *testing.T) {
 	dir := tempDir(t)
 	grow := smallDisk(t, dir)
 	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 300<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filler, make([]byte, 300<<10), 0o600))
 	w := newWorld(t, &fakegcs.Options{Memory: -1})
 	w.do("PUT", "/bkt/old", numbered(7, 8<<10))
 	checkNoSpace(t, w, func() {
-		if err := os.Remove(filler); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(filler))
 		grow()
 	}, "--memory", "temporary file")
 	if err := w.gcs.Close(); err != nil { // or the file system is in use
@@ -61,21 +56,15 @@ func TestFullDirectory(t *testing.T) {
 	uri := w.start("last")
 	w.put(uri, 0, q, "*")
 	filler, err := os.Create(filepath.Join(dir, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for n := 1; err == nil; n, err = filler.Write(make([]byte, 4<<10)) {
 		if n == 0 {
 			t.Fatal("the file system does not get full")
 		}
 	}
 	w.want(503, "--dir", "PUT", uri, nil, "Content-Range: bytes */262144")
-	if err := os.Remove(filler.Name()); err != nil {
-		t.Fatal(err)
-	}
-	if err := filler.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filler.Name()))
+	require.NoError(t, filler.Close())
 	w.want(200, "", "PUT", uri, nil, "Content-Range: bytes */262144")
 	if left, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.tmp")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files are left: %q, %v", left, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // tempDir makes an empty directory the one for temporary files.
@@ -103,9 +104,7 @@ func TestNoTemporaryDirectory(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{Memory: 3*q/2 + 8<<10})
 	w.do("PUT", "/bkt/old", numbered(7, 8<<10))
 	checkNoSpace(t, w, func() {
-		if err := os.Mkdir(missing, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(missing, 0o700))
 	}, "--memory", "temporary file")
 }
 

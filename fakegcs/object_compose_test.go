@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // A composed object in a directory shares the files of its sources, even if the
@@ -24,9 +25,7 @@ func TestComposedShares(t *testing.T) {
 	blobs := func() int {
 		t.Helper()
 		list, err := os.ReadDir(filepath.Join(dir, "blobs"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return len(list)
 	}
 	compose := func(name string, sources ...string) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // Contexts are set, changed and removed one by one, and the server sets their times.
@@ -17,9 +19,7 @@ func TestContexts(t *testing.T) {
 		var o struct {
 			Contexts struct{ Custom map[string]map[string]string }
 		}
-		if err := json.Unmarshal([]byte(w.do("PATCH", "/storage/v1/b/bkt/o/o", []byte(`{"contexts":{"custom":`+custom+`}}`)).body), &o); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(w.do("PATCH", "/storage/v1/b/bkt/o/o", []byte(`{"contexts":{"custom":`+custom+`}}`)).body), &o))
 		return o.Contexts.Custom
 	}
 	first := patch(`{"a":{"value":"1"},"b":{"value":"2"}}`)

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // relatedInsert is the reply of gcs to a multipart upload with a body. It leaves out what
@@ -15,9 +17,7 @@ import (
 func relatedInsert(t testing.TB, gcs *Server, boundary string, body io.Reader, length int64) string {
 	t.Helper()
 	r, err := http.NewRequest("POST", "http://localhost/upload/storage/v1/b/bkt/o?uploadType=multipart&name=x", io.NopCloser(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.ContentLength = length
 	r.Header.Set("Content-Type", "multipart/related; boundary=\""+boundary+"\"")
 	w := httptest.NewRecorder()
@@ -35,9 +35,7 @@ func relatedInsert(t testing.TB, gcs *Server, boundary string, body io.Reader, l
 func newRelatedServer(t testing.TB) *Server {
 	t.Helper()
 	gcs, err := New(&Options{Buckets: []Bucket{{Name: "bkt"}}, KeepRequests: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = gcs.Close() })
 	return gcs
 }

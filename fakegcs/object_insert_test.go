@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // discardReply is a ResponseWriter without a connection.
@@ -41,17 +42,13 @@ func BenchmarkInsert(b *testing.B) {
 			}
 			opts.Buckets = []fakegcs.Bucket{{Name: "bkt"}}
 			gcs, err := fakegcs.New(&opts)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer gcs.Close()
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
 				r, err := http.NewRequest("POST", fmt.Sprintf("http://localhost/upload/storage/v1/b/bkt/o?uploadType=multipart&name=b%%2Ff%d", i%10000), io.NopCloser(strings.NewReader(body)))
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				i++
 				r.ContentLength = int64(len(body))
 				r.Header["Content-Type"] = []string{"multipart/related; boundary=" + boundary}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // appendJSON writes what encode writes, or nothing.
@@ -17,9 +19,7 @@ func TestAppendJSON(t *testing.T) {
 		t.Helper()
 		r := o.resource("http://host")
 		want, err := encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, ok := r.appendJSON([]byte("before"))
 		if !ok {
 			return

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 func zipped(t *testing.T, p []byte) []byte {
@@ -16,9 +17,7 @@ func zipped(t *testing.T, p []byte) []byte {
 	if _, err := z.Write(p); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, z.Close())
 	return b.Bytes()
 }
 

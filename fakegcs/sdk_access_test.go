@@ -10,6 +10,7 @@ import (
 	"google.golang.org/api/iterator"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // sdk returns the official client for w.
@@ -50,9 +51,7 @@ func TestDefaultACL(t *testing.T) {
 		if policy := w.do("GET", "/storage/v1/b/bkt/iam", nil).json(t); len(policy["bindings"].([]any)) != 1 || policy["etag"] != "CAI=" {
 			t.Errorf("run %d: policy %v", run, policy)
 		}
-		if err := srv.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, srv.Close())
 	}
 }
 

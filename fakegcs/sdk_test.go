@@ -16,6 +16,7 @@ import (
 	"google.golang.org/api/option"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -47,17 +48,13 @@ func TestOfficialClient(t *testing.T) {
 						t.Fatalf("size %d: %v", size, err)
 					}
 					attrs, err := bkt.Object(name).Attrs(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if attrs.Size != int64(size) || attrs.CRC32C != wr.Attrs().CRC32C || attrs.Generation != wr.Attrs().Generation ||
 						attrs.ContentType != "text/x-test" || attrs.Metadata["k"] != "v" || len(attrs.MD5) != 16 {
 						t.Errorf("size %d: attrs = %+v", size, attrs)
 					}
 					rd, err := bkt.Object(name).NewReader(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					got, err := io.ReadAll(rd)
 					rd.Close()
 					if err != nil || !bytes.Equal(got, content) {
@@ -65,9 +62,7 @@ func TestOfficialClient(t *testing.T) {
 					}
 					if size > 10 {
 						rd, err := bkt.Object(name).NewRangeReader(ctx, 3, 5)
-						if err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, err)
 						if got, err := io.ReadAll(rd); err != nil || !bytes.Equal(got, content[3:8]) || rd.Attrs.Size != int64(size) {
 							t.Errorf("size %d: range read %d bytes, %v", size, len(got), err)
 						}
@@ -86,9 +81,7 @@ func TestOfficialClient(t *testing.T) {
 					if err == iterator.Done {
 						break
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					names = append(names, attrs.Name)
 				}
 				if len(names) != 7 {
@@ -115,24 +108,16 @@ func TestOfficialClientWithToken(t *testing.T) {
 	w := newWorld(t, &fakegcs.Options{RequireToken: true})
 	ctx := context.Background()
 	creds, err := google.CredentialsFromJSONWithType(ctx, fakegcs.NewCredentials(w.url), google.AuthorizedUser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client, err := storage.NewClient(ctx, option.WithEndpoint(w.url+"/storage/v1/"), option.WithTokenSource(creds.TokenSource))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	anyone, err := storage.NewClient(ctx, option.WithEndpoint(w.url+"/storage/v1/"), option.WithoutAuthentication())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer anyone.Close()
 	wr := client.Bucket("bkt").Object("x").NewWriter(ctx)
 	wr.Write(data(9))
-	if err := wr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, wr.Close())
 	var refused *googleapi.Error
 	if _, err := anyone.Bucket("bkt").Object("x").Attrs(ctx); !errors.As(err, &refused) || refused.Code != 401 {
 		t.Errorf("without a token: %v, want 401", err)

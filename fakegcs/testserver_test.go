@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // recorder is a TB that records its calls.
@@ -28,9 +29,7 @@ func TestNewServer(t *testing.T) {
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 	for _, client := range []*http.Client{srv.Client(), http.DefaultClient} {
 		resp, err := client.Post(srv.URL+"/upload/storage/v1/b/demo/o?uploadType=media&name=x", "", strings.NewReader("bytes"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		if o, ok := srv.Object("demo", "x"); resp.StatusCode != 200 || !ok || o.Size != 5 {

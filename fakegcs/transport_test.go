@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // TestTLS uploads with TLS and the generated authority, over HTTP/1.1 and HTTP/2, and
@@ -29,16 +30,10 @@ func TestTLS(t *testing.T) {
 				{Match: faults.Match{Op: faults.OpBucketGet}, Do: faults.Action{Effect: faults.EffectGoAway}},
 				{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectCutReply, Bytes: 7}},
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 			cert, ca, err := fakegcs.NewCertificate("localhost", "127.0.0.1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			pool := x509.NewCertPool()
 			if !pool.AppendCertsFromPEM(ca) {
 				t.Fatal("the authority is no PEM")
@@ -48,9 +43,7 @@ func TestTLS(t *testing.T) {
 			protocols.SetHTTP2(proto == "HTTP/2.0")
 			srv := &http.Server{Handler: gcs, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, Protocols: &protocols}
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			go srv.ServeTLS(ln, "", "")
 			defer srv.Close()
 			defer gcs.Close()
@@ -146,9 +139,7 @@ func TestDiscard(t *testing.T) {
 
 func TestOptionsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, opts := range []*fakegcs.Options{
 		{Dir: t.TempDir(), Discard: true}, {Rate: -1}, {Latency: -1}, {BucketRate: -1}, {SplitAfter: -1}, {Faults: []faults.Fault{{}}}, {Dir: file},
 	} {

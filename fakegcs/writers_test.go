@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // slowWriter is an upload of which a part has arrived.
@@ -26,9 +27,7 @@ func startSlow(t testing.TB, client *http.Client, method, target string, n int64
 	t.Helper()
 	r, w := io.Pipe()
 	req, err := http.NewRequest(method, target, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.ContentLength = n
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -126,9 +125,7 @@ func BenchmarkWriters(b *testing.B) {
 					opts.Memory = -1
 				}
 				gcs, err := fakegcs.New(&opts)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				defer gcs.Close()
 				srv := httptest.NewServer(gcs)
 				defer srv.Close()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
@@ -19,9 +20,7 @@ import (
 // testKey returns a key of 32 equal bytes.
 func testKey(t testing.TB, b byte) session.EncryptionKey {
 	k, err := session.NewEncryptionKey(bytes.Repeat([]byte{b}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return k
 }
 

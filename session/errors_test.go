@@ -8,24 +8,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestErrorTable checks that errors.go declares all sentinel errors, and that its
 // table has each of them once, in the same order.
 func TestErrorTable(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var declared, listed []string
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, decl := range file.Decls {
 			vars, ok := decl.(*ast.GenDecl)
 			if !ok || vars.Tok != token.VAR {

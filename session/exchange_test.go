@@ -20,6 +20,7 @@ import (
 	"gcsup/internal/brief"
 	"gcsup/internal/bucket"
 	"gcsup/internal/ownconn"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
@@ -191,9 +192,7 @@ func TestBodyTooShort(t *testing.T) {
 func TestEarlyReply(t *testing.T) {
 	const length = 64 << 20 // more than the buffers between client and server
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
 	go func() {
 		c, err := listener.Accept()
@@ -462,9 +461,7 @@ func TestLocationOfTheSameHost(t *testing.T) {
 func TestConnectionIsReused(t *testing.T) {
 	var connections atomic.Int32
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 )
 
@@ -19,14 +20,10 @@ func TestWithHeader(t *testing.T) {
 	}))
 	defer srv.Close()
 	plain, err := session.NewClient(srv.Client(), srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	header := http.Header{"x-goog-custom-audit-job": {"nightly"}}
 	client, err := plain.WithHeader(header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	header.Set("X-Goog-Custom-Audit-Job", "changed later")
 	spec := session.Spec{Bucket: "bkt", Object: "obj"}
 	client.Start(t.Context(), spec, 1)

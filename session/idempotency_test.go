@@ -9,6 +9,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
@@ -29,9 +30,7 @@ func TestWithIntention(t *testing.T) {
 	guarded, described, encrypted := spec, spec, spec
 	guarded.IfGenerationMatch, described.CacheControl = new(int64), "no-store"
 	key, err := session.NewEncryptionKey(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	encrypted.EncryptionKey = key
 	uri := freshURI(t)
 	another := wiretest.NewClient(t, &http.Client{Transport: wiretest.RoundTrip(func(*http.Request) (*http.Response, error) {

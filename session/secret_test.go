@@ -18,6 +18,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/internal/decide"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
@@ -89,9 +90,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	// The client's end of a connection has a port without a listener, which no
 	// other process can get.
 	closed, err := net.Dial("tcp", plain.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer closed.Close()
 	refusing := wiretest.New(t, "HTTP/1.1 407 Proxy Authentication Required\nContent-Length: 0\n\n")
 	canceled, cancel := context.WithCancel(t.Context())
@@ -107,9 +106,7 @@ func TestFailedRequestsKeepTheSecret(t *testing.T) {
 	}
 	proxy := func(to string) func(*http.Transport) {
 		u, err := url.Parse(to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return func(tr *http.Transport) { tr.Proxy = http.ProxyURL(u) }
 	}
 	const host = "https://storage.googleapis.com"

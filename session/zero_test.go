@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 )
@@ -15,9 +16,7 @@ import (
 // default endpoint, as NewClient with a nil http.Client and an empty endpoint.
 func TestZeroClient(t *testing.T) {
 	made, err := session.NewClient(nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func(old http.RoundTripper) { http.DefaultTransport = old }(http.DefaultTransport)
 	for name, client := range map[string]*session.Client{"zero": new(session.Client), "NewClient(nil)": made} {
 		if got := client.Endpoint(); got != session.DefaultEndpoint {

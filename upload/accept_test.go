@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -37,14 +38,10 @@ func TestAccept(t *testing.T) {
 			t.Fatalf("not interrupted: %v", err)
 		}
 		before := w.trace()
-		if err := os.WriteFile(path, content[:large-1], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, content[:large-1], 0o600))
 		refusing := withCall(up, acceptSize(large))
 		id, err := up.ID(path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, call := range map[string]func() error{
 			"File":   func() error { _, err := refusing.File(w.t.Context(), path, spec); return err },
 			"Resume": func() error { _, err := refusing.Resume(w.t.Context(), id); return err },
@@ -69,9 +66,7 @@ func TestAcceptInBatch(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(3, 1000)
-		if err := os.WriteFile(jobs[1].Path, []byte("shorter"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(jobs[1].Path, []byte("shorter"), 0o600))
 		var refused []string
 		for r, err := range withCall(w.uploader(), acceptSize(1000)).Files(w.t.Context(), slices.Values(jobs), nil) {
 			if errors.Is(err, errOtherSize) {

@@ -20,6 +20,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -88,9 +89,7 @@ func TestAutoJobs(t *testing.T) {
 				start := time.Now()
 				var seconds [13]int
 				for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.endless(size), nil) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					second := int(time.Since(start) / time.Second)
 					seconds[second]++
 					if second >= 3 && (seconds[second-1]+seconds[second-2])/2 >= link*9/10 {
@@ -120,9 +119,7 @@ func TestAutoJobsSlowSource(t *testing.T) {
 		}})
 		start, n := time.Now(), 0
 		for _, err := range up.Files(w.t.Context(), w.endless(4<<10), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			since := time.Since(start)
 			if since > 10*time.Second {
 				break
@@ -209,9 +206,7 @@ func TestAutoJobsGrowing(t *testing.T) {
 		jobs := func(yield func(upload.Job) bool) {
 			for size := int64(2 << 10); size <= mib; size *= 2 {
 				path := filepath.Join(w.dir, fmt.Sprint("grows", size))
-				if err := os.WriteFile(path, data(size), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(path, data(size), 0o600))
 				for i := range 40 {
 					if !yield(upload.Job{Path: path, Spec: upload.Spec{Bucket: "bkt", Object: fmt.Sprint(size, i)}}) {
 						return
@@ -221,9 +216,7 @@ func TestAutoJobsGrowing(t *testing.T) {
 		}
 		highest := 0
 		for _, err := range upload.Tuned(w.uploader(withoutStore, unobserved), limiter, 0).Files(w.t.Context(), jobs, nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			highest = max(highest, limiter.Limit())
 		}
 		if highest < 128 {
@@ -273,9 +266,7 @@ func TestAutoJobsOutage(t *testing.T) {
 			}
 			n := 0
 			for _, err := range up.Files(w.t.Context(), w.limited(tt.count, 100), nil) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				n++
 			}
 			wg.Wait()
@@ -351,9 +342,7 @@ func TestAutoJobsMemory(t *testing.T) {
 		f := w.countFlights()
 		got := 0
 		for _, err := range upload.Tuned(w.uploader(withoutStore, unobserved), nil, 100*80<<10).Files(w.t.Context(), w.limited(600, 16<<10), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got++
 		}
 		if most := f.most.Load(); got != 600 || most < 90 || most > 100 {
@@ -387,9 +376,7 @@ func TestAutoJobsLarge(t *testing.T) {
 			f := w.countFlights()
 			start := time.Now()
 			for _, err := range w.uploader(withoutStore, unobserved).Files(w.t.Context(), w.limited(20, 24*mib), nil) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 			}
 			if most, took := f.most.Load(), time.Since(start); most < tt.highest[0] || most > tt.highest[1] || took > tt.longest {
 				t.Errorf("%s: at most %d at a time in %v, want %d to %d in %v", tt.name, most, took, tt.highest[0], tt.highest[1], tt.longest)

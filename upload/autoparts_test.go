@@ -9,6 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -44,9 +45,7 @@ func TestAutoParts(t *testing.T) {
 		path := w.file(content)
 		began := time.Now()
 		res, err := w.uploader(auto, func(o *upload.Options) { o.Parallel = o.Parallel.Joined(upload.ByCompose) }).File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if took, alone := time.Since(began), time.Duration(int64(len(content))/each)*time.Second; took > alone/5 {
 			t.Errorf("took %v; one connection takes %v", took, alone)
 		}

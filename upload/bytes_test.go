@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -52,9 +53,7 @@ func TestBriefObject(t *testing.T) {
 			up := w.uploader(func(o *upload.Options) { o.BriefObject = brief })
 			for _, size := range []int64{1000, 8*mib + 1} {
 				res, err := up.File(w.t.Context(), w.file(data(size)), spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				o := res.Object
 				want := session.Object{Bucket: spec.Bucket, Name: spec.Object, Generation: o.Generation, Size: size, CRC32C: checksum.Update(0, data(size)), HasCRC32C: true, MD5: o.MD5}
 				if o.Generation == 0 || len(o.MD5) != md5.Size || res.Unverified != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -45,9 +46,7 @@ func TestChunkSize(t *testing.T) {
 				} else {
 					_, err = up.File(w.t.Context(), w.file(content), spec)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				w.wantObject("obj", data(size))
 				var largest int64
 				for _, x := range puts {
@@ -87,9 +86,7 @@ func TestChunkSizeCost(t *testing.T) {
 				}
 				up := w.uploader(func(o *upload.Options) { o.Store, o.ChunkSize = nil, every })
 				res, err := up.File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if every == 0 {
 					unbound = res.Elapsed
 				}

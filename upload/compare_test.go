@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -32,13 +33,9 @@ func compared(ctx context.Context, up *upload.Uploader, jobs iter.Seq[upload.Job
 func TestCompare(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		other, err := session.NewEncryptionKey(bytes.Repeat([]byte{2}, 32))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		const (
 			equal = iota
 			missing
@@ -58,9 +55,7 @@ func TestCompare(t *testing.T) {
 				b = bytes.Clone(b)
 				b[999]++
 			}
-			if err := os.WriteFile(jobs[i].Path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(jobs[i].Path, b, 0o600))
 		}
 		for _, c := range []struct {
 			key  session.EncryptionKey

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -20,9 +21,7 @@ import (
 func (w *world) listed() (objects []*session.Object) {
 	w.t.Helper()
 	for o, err := range w.uploader().List(w.t.Context(), upload.Listing{Bucket: "bkt"}) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		objects = append(objects, o)
 	}
 	return objects

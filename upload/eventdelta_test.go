@@ -10,6 +10,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -114,17 +115,13 @@ func TestEventDeltasOfAResume(t *testing.T) {
 					path := w.file(data(tt.size))
 					up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 					id, result := w.begin(up, path, tt.spec)
-					if err := up.Pause(w.t.Context(), id); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, up.Pause(w.t.Context(), id))
 					w.wantDeltas("first call", (<-result).res)
 					if lost {
 						w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: faults.Action{Effect: faults.EffectNotFound}})
 					}
 					res, err := up.Resume(w.t.Context(), id)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					least := w.wantDeltas("Resume", res)
 					if single := tt.name == "one session"; single && least < 0 != lost {
 						t.Errorf("the least CommittedDelta is %d, session lost: %t", least, lost)

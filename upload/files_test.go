@@ -20,6 +20,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -37,12 +38,8 @@ func (w *world) jobs(n int, size int64) []upload.Job {
 		if size > 0 {
 			content[0] = byte(i)
 		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := os.Chtimes(path, old, old); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, os.WriteFile(path, content, 0o600))
+		require.NoError(w.t, os.Chtimes(path, old, old))
 		jobs = append(jobs, upload.Job{Path: path, Size: size, ModTime: old, Spec: upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}})
 	}
 	return jobs
@@ -245,9 +242,7 @@ func TestFilesSkipIfListed(t *testing.T) {
 func lookUp(t *testing.T, w *world, spec upload.Spec) *session.Object {
 	t.Helper()
 	client, err := session.NewClient(w.http, "http://gcs.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := client.Stat(w.t.Context(), spec)
 	if r.Object == nil {
 		t.Fatalf("stat %s: %d, %v", spec.URL(), r.Status, r.Err)
@@ -341,9 +336,7 @@ func TestFilesBesideALargeOne(t *testing.T) {
 		inBubble(t, &fakegcs.Options{Rate: 1 << 20, Discard: true, NoMD5: true}, func(w *world) {
 			w.addFaults(status(503, faults.Match{Op: faults.OpInsert}))
 			path := w.file(nil)
-			if err := os.Truncate(path, 128*mib); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Truncate(path, 128*mib))
 			jobs := append([]upload.Job{{Path: path, Spec: spec}}, w.jobs(40, 10)...)
 			up := w.uploader(func(o *upload.Options) {
 				o.ChunkSize, o.RetryFor, o.Breaker = chunkSize, time.Minute, backoff.NoBreaker
@@ -364,9 +357,7 @@ func TestFilesRacySource(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		jobs := w.jobs(2, 10)
 		later := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
-		if err := os.Chtimes(jobs[1].Path, later, later); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(jobs[1].Path, later, later))
 		w.letPass(jobs[0].Path)
 		for _, skipped := range []upload.Skip{upload.SkipNothing, upload.SkipIdentical} {
 			got := files(w.t.Context(), w.uploader(), jobs, &upload.BatchOptions{Skip: upload.SkipIdentical})
@@ -407,9 +398,7 @@ func TestFilesResumeSameTime(t *testing.T) {
 			jobs, name := all[i:i+1], fmt.Sprint(i)
 			if i == 3 { // just modified: without the time at first, with it at the end
 				jobs[0].ModTime = time.Now()
-				if err := os.Chtimes(jobs[0].Path, jobs[0].ModTime, jobs[0].ModTime); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Chtimes(jobs[0].Path, jobs[0].ModTime, jobs[0].ModTime))
 			}
 			ctx, cancel := context.WithTimeout(w.t.Context(), 8*time.Second)
 			if got := files(ctx, w.uploader(restart), jobs, opts)[name]; !got.Resumable {
@@ -418,9 +407,7 @@ func TestFilesResumeSameTime(t *testing.T) {
 			cancel()
 			if tt.changed {
 				jobs[0].ModTime = jobs[0].ModTime.Add(time.Hour)
-				if err := os.Chtimes(jobs[0].Path, jobs[0].ModTime, jobs[0].ModTime); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Chtimes(jobs[0].Path, jobs[0].ModTime, jobs[0].ModTime))
 			}
 			got := files(w.t.Context(), w.uploader(tt.with), jobs, opts)[name]
 			if !errors.Is(got.err, tt.want) || got.Resumed != tt.resumed {

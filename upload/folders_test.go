@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -55,9 +56,7 @@ func (w *world) folderOnly() (tried *[]string) {
 func (w *world) all(bucket string) (names []string) {
 	w.t.Helper()
 	list, err := w.srv.ListObjects(bucket, "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	for _, o := range list {
 		names = append(names, o.Name)
 	}

@@ -14,6 +14,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/objectmeta"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 )
@@ -133,9 +134,7 @@ func zip(t *testing.T, content []byte) []byte {
 	var b bytes.Buffer
 	zw := gzip.NewWriter(&b)
 	_, err := zw.Write(content)
-	if err := errors.Join(err, zw.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, zw.Close()))
 	return b.Bytes()
 }
 

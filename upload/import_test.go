@@ -10,6 +10,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -20,13 +21,9 @@ import (
 func (w *world) export(id string) []byte {
 	w.t.Helper()
 	doc, err := w.store.Load(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	out, err := state.Encode(doc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return out
 }
 
@@ -34,25 +31,17 @@ func (w *world) export(id string) []byte {
 func (w *world) elsewhere(content []byte) (store *state.Dir, path string) {
 	w.t.Helper()
 	store, err := state.OpenDir(filepath.Join(w.dir, "elsewhere"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	path = filepath.Join(w.dir, "copy")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.WriteFile(path, content, 0o600))
+	require.NoError(w.t, os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)))
 	return store, path
 }
 
 func decode(t *testing.T, data []byte) *state.Upload {
 	t.Helper()
 	doc, err := state.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return doc
 }
 
@@ -122,9 +111,7 @@ func TestImport(t *testing.T) {
 				up := w.uploader(with, func(o *upload.Options) { o.Store, o.RestartChanged = store, tt.restart })
 				upload.SetGzipLevel(up, tt.level)
 				id, err := up.Import(w.t.Context(), doc, path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				before := len(w.srv.Requests())
 				var res *upload.Result
 				if by == "File" {
@@ -185,9 +172,7 @@ func TestImportedChangesMeanwhile(t *testing.T) {
 			o.ChunkSize = mib
 		})
 		id, err := up.Import(w.t.Context(), decode(t, saved), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		res, err := up.Resume(w.t.Context(), id)
 		if !errors.Is(err, session.ErrSourceChanged) || !res.Resumed || !res.Resumable || res.BytesSent >= 15*mib {
 			t.Errorf("Resume = %+v, %v, want ErrSourceChanged of one that can be resumed", res, err)

@@ -12,6 +12,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -50,9 +51,7 @@ func TestBadInput(t *testing.T) {
 			}
 		}
 		huge := w.file(nil)
-		if err := truncate(huge, 5<<40+1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, truncate(huge, 5<<40+1))
 		if _, err := up.File(w.t.Context(), huge, spec); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("5 TiB and a byte: %v, want ErrInvalid", err)
 		}

@@ -22,6 +22,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -220,13 +221,9 @@ func (j *joint) simulate(dir, mem string) {
 	j.first = max(1, connections/4)
 	j.writes = &writes{start: j.start}
 	srv, err := fakegcs.New(&fakegcs.Options{Latency: j.latency, Discard: true, NoMD5: true, KeepRequests: -1, NoIdempotencyTokens: true, OnRequest: j.request})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	j.srv = srv
-	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 	j.transport = j.link.serve(srv)
 	if j.store, err = state.OpenDir(filepath.Join(mem, "state")); err != nil {
 		t.Fatal(err)
@@ -235,9 +232,7 @@ func (j *joint) simulate(dir, mem string) {
 	w := &world{t: t, dir: dir}
 	for i, size := range []int64{j.small, 3*mib + j.rnd.Int64N(3*mib), 3*mib + j.rnd.Int64N(6*mib), q + j.small} {
 		path := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.WriteFile(path, data(size), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, data(size), 0o600))
 		w.letPass(path)
 		j.paths, j.sizes = append(j.paths, path), append(j.sizes, size)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -44,13 +45,9 @@ func (w *world) machine(name string, with ...func(*upload.Options)) *machine {
 	m := &machine{net: &pausedNet{next: w.http.Transport}}
 	hc := &http.Client{Transport: m.net}
 	client, err := session.NewClient(hc, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	m.store, err = bucketstore.Open(w.t.Context(), client, "bkt", "state", &bucketstore.Options{Unsealed: true, Holder: name, TTL: leaseTTL})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	opts := &upload.Options{Endpoint: "http://gcs.test", Store: m.store, ChunkSize: large - q, Observer: func(e upload.Event) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -221,17 +218,11 @@ func TestHolderMakesNothing(t *testing.T) {
 				path := w.file(data(large))
 				first, second := w.machine("first"), w.machine("second")
 				before, err := first.File(w.t.Context(), path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				id, err := first.ID(path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				lease, err := first.store.Acquire(w.t.Context(), id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				w.addFaults(faults...)
 				time.AfterFunc(time.Second, func() { _ = lease.Release(w.t.Context(), nil) })
 				res, err := second.File(w.t.Context(), path, spec)
@@ -295,9 +286,7 @@ func TestSharedSource(t *testing.T) {
 				if err == nil || !res.Resumable {
 					t.Fatalf("not interrupted: %v", err)
 				}
-				if err := test.change(path); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, test.change(path))
 				if test.want != fs.ErrNotExist {
 					w.letPass(path)
 				}
@@ -335,9 +324,7 @@ func TestCauseOfASiblingIsNoLostLease(t *testing.T) {
 			spec.Gzip = zipped
 			a := w.machine("a", func(o *upload.Options) { o.ChunkSize = mib })
 			id, err := a.ID(path, spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			// The first insert acquires the lease, the others save.
 			w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert, Object: "state/" + id + ".gcsup"}, Skip: 1 + count(zipped), Do: faults.Action{Effect: faults.EffectStall}})
 			ctx, cancel := context.WithCancelCause(w.t.Context())
@@ -385,9 +372,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 				first.net.suspend()
 				suspended, seen := time.Now(), len(w.srv.Requests())
 				id, err := first.ID(path, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				var events []upload.Event
 				res, err := end(withCall(second.Uploader, upload.CallOptions{Observer: func(e upload.Event) { events = append(events, e) }}), w.t.Context(), path, id)
 				if err != nil || res != nil && (!res.Resumed || res.ResumedFrom != mib) {

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -159,9 +160,7 @@ func TestLookupPassesJobs(t *testing.T) {
 			{Spec: upload.Spec{Bucket: "bkt", Object: "p/a"}, Listed: true, Object: known},
 			{Spec: upload.Spec{Bucket: "bkt", Object: "p/c"}},
 		})) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got = append(got, job)
 		}
 		if len(got) != 6 || !got[0].Listed || got[1].Err != unreadable || got[1].Listed || got[2].Listed || got[3].Listed || got[4].Object != known || got[5].Object == nil {

@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -87,13 +88,9 @@ func (w *world) wantNoParts() {
 func (w *world) getXML(path string, v any) {
 	w.t.Helper()
 	resp, err := w.http.Get("http://gcs.test" + path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	defer resp.Body.Close()
-	if err := xml.NewDecoder(resp.Body).Decode(v); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, xml.NewDecoder(resp.Body).Decode(v))
 }
 
 // A file whose settings a multipart upload does not support is sent in another way, or refused.
@@ -188,9 +185,7 @@ func (w *world) abortAll() {
 	w.t.Helper()
 	for _, id := range w.uploadIDs() {
 		req, err := http.NewRequest("DELETE", "http://gcs.test/bkt/obj?uploadId="+id, nil)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		resp, err := w.http.Do(req)
 		if err != nil || resp.StatusCode != 204 {
 			w.t.Fatal(err)
@@ -341,18 +336,14 @@ func TestMultipartSourceChanged(t *testing.T) {
 		path := w.file(content)
 		w.interruptMultipart(path)
 		foreign, err := session.NewClient(w.http, "http://gcs.test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if other := multipart.Start(w.t.Context(), foreign, spec); other.URI.IsZero() {
 			t.Fatalf("%+v", other)
 		}
 		// A change is only found in a part that was sent, and any part may be the first.
 		inEachPart := []int64{5, multipart.MinPart + 5, 2 * multipart.MinPart}
 		for _, offset := range inEachPart {
-			if err := editQuietly(path, offset); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, editQuietly(path, offset))
 		}
 		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
 			t.Errorf("error = %v", err)

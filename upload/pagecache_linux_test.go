@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -17,18 +18,12 @@ import (
 func residentBytes(t *testing.T, path string) (n int64) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mapped, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = syscall.Munmap(mapped) }()
 	pages := make([]byte, (len(mapped)+os.Getpagesize()-1)/os.Getpagesize())
 	if _, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&mapped[0])), uintptr(len(mapped)), uintptr(unsafe.Pointer(&pages[0]))); errno != 0 {
@@ -44,13 +39,9 @@ func residentBytes(t *testing.T, path string) (n int64) {
 func evict(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Sync())
 	const dontNeed = 4
 	_, _, errno := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, dontNeed, 0, 0)
 	if n := residentBytes(t, path); errno != 0 || n > 0 {
@@ -88,9 +79,7 @@ func TestPageCache(t *testing.T) {
 				up := w.uploader(test.with)
 				send := func(what string, want int64) {
 					res, err := up.File(w.t.Context(), path, test.spec)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					// The system may have read a little more than it was asked for, and may need memory.
 					if n := residentBytes(t, path); n < want-2*mib || n > want+mib {
 						t.Errorf("%s: %d bytes are in the page cache, want %d; skipped: %v", what, n, want, res.Skipped)
@@ -115,9 +104,7 @@ func TestPageCache(t *testing.T) {
 func readFirst(t *testing.T, path string, n int) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	const random = 1 // no reading ahead
 	if _, _, errno := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, random, 0, 0); errno != 0 {

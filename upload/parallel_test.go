@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -33,9 +34,7 @@ func (w *world) temporaryObjects() (names []string) {
 	w.t.Helper()
 	w.srv.ClearFaults()
 	client, err := session.NewClient(w.http, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	page, r := bucket.List(w.t.Context(), client, bucket.Query{Bucket: "bkt", Prefix: "gcsup-parts/"})
 	if page == nil {
 		w.t.Fatal(r.Status, r.Err)
@@ -289,13 +288,9 @@ func (w *world) patchBucket(body string) { w.t.Helper(); w.request("PATCH", "/st
 func (w *world) request(method, path, body string) string {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://gcs.test"+path, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	resp, err := w.http.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != 200 {

@@ -18,6 +18,7 @@ import (
 	"gcsup/internal/checksum"
 	"gcsup/internal/grace"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -59,9 +60,7 @@ func TestStreamBeyond(t *testing.T) {
 		w.wantNothing()
 	})
 	inBubble(t, nil, func(w *world) {
-		if err := w.srv.CreateBucket(fakegcs.Bucket{Name: "kept", Retention: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.srv.CreateBucket(fakegcs.Bucket{Name: "kept", Retention: time.Minute}))
 		kept := upload.Spec{Bucket: "kept", Object: "obj"}
 		up := w.uploader(streamParts, beyond)
 		if _, err := up.Reader(w.t.Context(), pieces(content[:partedWindow+1]), kept); err != nil {
@@ -196,9 +195,7 @@ func TestStreamInPartsStopped(t *testing.T) {
 			t.Errorf("TakeOver: %v", err)
 		}
 		doc, err := w.store.Load(w.t.Context(), ids[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := up.Import(w.t.Context(), doc, w.file(nil)); !errors.Is(err, session.ErrInvalid) {
 			t.Errorf("Import: %v", err)
 		}

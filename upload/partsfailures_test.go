@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -84,9 +85,7 @@ func TestPartsSourceChanges(t *testing.T) {
 						t.Fatalf("%v\n%s", err, w.trace())
 					}
 					now, err := os.ReadFile(path)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					w.wantOnlyObject(now)
 				})
 			})
@@ -114,14 +113,10 @@ func TestPartsOfACopy(t *testing.T) {
 				inBubble(t, &fakegcs.Options{NoMD5: true, Rate: 5 * mib / 2, Latency: 100 * time.Millisecond}, func(w *world) {
 					path, other := w.file(content), filepath.Join(w.dir, "copy")
 					id := w.interruptMultipart(path)
-					if err := os.WriteFile(other, test.copied, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, os.WriteFile(other, test.copied, 0o600))
 					w.letPass(other)
 					doc, err := w.store.Load(w.t.Context(), id)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					done := int64(0)
 					for i, rng := range doc.Parts.Ranges(multipartLarge) {
 						if doc.Parts.List[i].Finished() {
@@ -130,16 +125,12 @@ func TestPartsOfACopy(t *testing.T) {
 					}
 					up := w.uploader(byMultipart)
 					if imported {
-						if err := w.store.Delete(w.t.Context(), id); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, w.store.Delete(w.t.Context(), id))
 						id, err = up.Import(w.t.Context(), doc, other)
 					} else {
 						id, err = up.TakeOver(w.t.Context(), id, other)
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					res, err := up.Resume(w.t.Context(), id)
 					if !errors.Is(err, test.err) {
 						t.Fatalf("%v\n%s", err, w.trace())

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -58,9 +59,7 @@ func TestPartsOfADamagedUpload(t *testing.T) {
 	inBubble(t, &fakegcs.Options{NoMD5: true, Rate: mib}, func(w *world) {
 		path := w.file(data(partsLarge))
 		res := w.interruptParts(path)
-		if err := truncate(filepath.Join(w.state, res.ID+".json"), 100); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, truncate(filepath.Join(w.state, res.ID+".json"), 100))
 		if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
 			t.Fatal(err)
 		}

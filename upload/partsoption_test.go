@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -64,9 +65,7 @@ func TestPartsWithoutTheOption(t *testing.T) {
 					path := w.file(content)
 					first := w.uploader(tt.with)
 					id, result := w.begin(first, path, spec)
-					if err := first.Pause(w.t.Context(), id); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, first.Pause(w.t.Context(), id))
 					<-result
 					if err := call(w, w.uploader(), path, id, content); err != nil {
 						t.Error(err)

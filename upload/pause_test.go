@@ -16,6 +16,7 @@ import (
 	"gcsup/internal/checksum"
 	"gcsup/internal/grace"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -59,9 +60,7 @@ func (w *world) begin(up *upload.Uploader, path string, s upload.Spec) (id strin
 	}()
 	<-moving
 	id, err := up.ID(path, s)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return id, done
 }
 
@@ -82,14 +81,10 @@ func TestPause(t *testing.T) {
 				path := w.file(content)
 				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
-				if err := up.Pause(w.t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, up.Pause(w.t.Context(), id))
 				// The lease is released, so that another Uploader can resume the upload at once.
 				unlock, err := w.store.Lock(w.t.Context(), id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				unlock()
 				got := <-result
 				e, ok := errors.AsType[*upload.InterruptedError](got.err)
@@ -132,9 +127,7 @@ func TestCancelRunning(t *testing.T) {
 				path := w.file(data(tt.size))
 				up := w.uploader(tt.with, func(o *upload.Options) { o.ChunkSize = q })
 				id, result := w.begin(up, path, tt.spec)
-				if err := up.Cancel(w.t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, up.Cancel(w.t.Context(), id))
 				got := <-result
 				e, ok := errors.AsType[*upload.InterruptedError](got.err)
 				if !ok || !errors.Is(got.err, session.ErrCanceled) || e.Resumable || got.res.Resumable {
@@ -184,9 +177,7 @@ func TestPauseOfNothing(t *testing.T) {
 		path := w.file(data(large))
 		up, other := w.uploader(resumable), w.uploader(resumable)
 		id, err := up.ID(path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
 			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
 				t.Errorf("%s of nothing: %v, want ErrNotFound", name, err)
@@ -258,9 +249,7 @@ func TestPauseDoesNotHang(t *testing.T) {
 		}()
 		synctest.Wait()
 		for saved, err := range up.Saved(w.t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			id = saved.ID
 		}
 		ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -38,9 +39,7 @@ func TestPreconditionHasOneType(t *testing.T) {
 				var generation int64
 				if tt.exists {
 					res, err := w.uploader().File(w.t.Context(), path, spec)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					generation = res.Object.Generation
 				}
 				_, err := w.uploader(largeChunks).File(w.t.Context(), path, tt.spec)

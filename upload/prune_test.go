@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -93,9 +94,7 @@ func TestPrune(t *testing.T) {
 						id = w.interrupt(path, 2*mib, largeChunks).ID
 					}
 					if tt.noFile {
-						if err := os.Remove(path); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, os.Remove(path))
 					}
 					if tt.prepare != nil {
 						tt.prepare(w, id)
@@ -149,13 +148,9 @@ func TestPrune(t *testing.T) {
 func (w *world) cancelSession(id string) {
 	w.t.Helper()
 	doc, err := w.store.Load(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	client, err := session.NewClient(w.http, "http://gcs.test")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	if r := client.Cancel(w.t.Context(), doc.URI); !r.Canceled() {
 		w.t.Fatalf("cancel: %+v", r)
 	}
@@ -174,9 +169,7 @@ func TestPruneKeeps(t *testing.T) {
 		w.plant(id, "3-used", nil)
 		w.plant(id, "z-gone", nil)
 		unlock, err := w.store.Lock(ctx, "3-used")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer unlock()
 		want := map[string]error{"1-damaged": state.ErrCorrupt, "2-elsewhere": session.ErrURIMismatch, "3-used": state.ErrInUse}
 		if _, err := w.uploader().Query(ctx, "3-used"); !errors.Is(err, state.ErrInUse) {

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -44,9 +45,7 @@ func TestRelay(t *testing.T) {
 					}
 					r.paths[i] = filepath.Join(w.dir, fmt.Sprint("copy", i))
 					store, err := state.OpenDir(fmt.Sprint(w.state, i))
-					if err := errors.Join(err, os.WriteFile(r.paths[i], r.copies[i], 0o600)); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, errors.Join(err, os.WriteFile(r.paths[i], r.copies[i], 0o600)))
 					defer store.Close()
 					r.stores[i] = store
 				}

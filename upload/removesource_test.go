@@ -16,6 +16,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -57,9 +58,7 @@ func TestRemoveSource(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(data(tt.size))
 				if racy {
-					if err := os.Chtimes(path, time.Time{}, time.Now().Add(24*time.Hour)); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(24*time.Hour)))
 				}
 				to := spec
 				to.Gzip = tt.gzip
@@ -102,25 +101,17 @@ func TestRemoveSourceOfBatch(t *testing.T) {
 				for i, job := range jobs {
 					content[i], _ = os.ReadFile(job.Path)
 					old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-					if err := os.Chtimes(job.Path, old, old); err != nil {
-						w.t.Fatal(err)
-					}
+					require.NoError(w.t, os.Chtimes(job.Path, old, old))
 					jobs[i].ModTime = old
 				}
 				// The objects have the times of the files, so that SkipSameTime alone would skip both.
 				for range w.uploader().Files(w.t.Context(), slices.Values(jobs[:2]), &upload.BatchOptions{Skip: upload.SkipSameTime}) {
 				}
 				info, err := os.Stat(jobs[1].Path)
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				require.NoError(w.t, err)
 				content[1] = flipped(content[1], 5)
-				if err := os.WriteFile(jobs[1].Path, content[1], 0o600); err != nil {
-					w.t.Fatal(err)
-				}
-				if err := os.Chtimes(jobs[1].Path, info.ModTime(), info.ModTime()); err != nil {
-					w.t.Fatal(err)
-				}
+				require.NoError(w.t, os.WriteFile(jobs[1].Path, content[1], 0o600))
+				require.NoError(w.t, os.Chtimes(jobs[1].Path, info.ModTime(), info.ModTime()))
 				opts := &upload.BatchOptions{Skip: tt.rule, DryRun: tt.dryRun}
 				if listed {
 					opts.Listing = &upload.Listing{Bucket: "bkt"}
@@ -182,9 +173,7 @@ func TestRemoveSourceChanged(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(content)
 				was, err := os.Stat(path)
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				require.NoError(w.t, err)
 				w.http.Transport = meddler{w.http.Transport, func(req *http.Request) {
 					if req.Method == http.MethodPost { // all bytes are in memory
 						tt.change(w.t, path, was)
@@ -231,9 +220,7 @@ func TestRemoveSourceOfMissingObject(t *testing.T) {
 				}
 				plain, requests, done := w.http.Transport, 0, false
 				other, err := upload.New(&http.Client{Transport: plain}, &upload.Options{Endpoint: "http://gcs.test"})
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				require.NoError(w.t, err)
 				w.http.Transport = meddler{plain, func(*http.Request) {
 					requests++
 					if _, made := w.srv.Object("bkt", "obj"); !made || done || requests == 1 {
@@ -394,9 +381,7 @@ func TestDisposeOfSource(t *testing.T) {
 		}
 		up := withCall(w.uploader(), upload.CallOptions{Dispose: dispose})
 		res, err := up.File(w.t.Context(), path, spec)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		if wantSource(w.t, path, false, res); !errors.Is(res.SourceKept, refuse) {
 			w.t.Errorf("SourceKept = %v", res.SourceKept)
 		}
@@ -404,9 +389,7 @@ func TestDisposeOfSource(t *testing.T) {
 		if res, err = up.File(w.t.Context(), path, spec); err == nil {
 			w.t.Errorf("a missing file was uploaded: %+v", res)
 		}
-		if err := os.Rename(path+".moved", path); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, os.Rename(path+".moved", path))
 		if res, err = up.File(w.t.Context(), path, spec); err != nil || !res.SourceRemoved || len(asked) != 2 {
 			w.t.Errorf("%+v, %v, asked %q", res, err, asked)
 		}
@@ -420,15 +403,11 @@ func TestRemoveSourceBelow(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		base := w.t.TempDir()
 		for _, dir := range []string{"source/sub", "outside"} {
-			if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 		}
 		write := func(name string) string {
 			path := filepath.Join(base, filepath.FromSlash(name))
-			if err := os.WriteFile(path, data(1000), 0o600); err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, os.WriteFile(path, data(1000), 0o600))
 			return path
 		}
 		outside, kept := write("outside/file"), write("source/sub/kept")

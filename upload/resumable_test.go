@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -45,9 +46,7 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 	}{
 		{"state.ErrInUse", state.ErrInUse, file, func(w *world, _, id string) func() {
 			unlock, err := w.store.Lock(w.t.Context(), id)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, err)
 			return unlock
 		}, ""},
 		{"state.ErrVersion", state.ErrVersion, file, func(w *world, _, id string) func() {
@@ -72,24 +71,18 @@ func TestResumableIsAsInTheTable(t *testing.T) {
 			return func() {}
 		}, ""},
 		{"state.ErrNotFound", state.ErrNotFound, resume, func(w *world, _, id string) func() {
-			if err := w.store.Delete(w.t.Context(), id); err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, w.store.Delete(w.t.Context(), id))
 			return func() {}
 		}, ""},
 		{"session.ErrSourceChanged", session.ErrSourceChanged, file, func(w *world, path, _ string) func() {
 			times := func() time.Time {
 				info, err := os.Stat(path)
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				require.NoError(w.t, err)
 				return info.ModTime()
 			}
 			old := times()
 			set := func(to time.Time) {
-				if err := os.Chtimes(path, time.Time{}, to); err != nil {
-					w.t.Fatal(err)
-				}
+				require.NoError(w.t, os.Chtimes(path, time.Time{}, to))
 				w.letPass(path)
 			}
 			set(old.Add(-time.Hour))
@@ -128,13 +121,9 @@ func TestInUseIsNotAlwaysResumable(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
 		id, err := w.uploader().ID(path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		unlock, err := w.store.Lock(w.t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer unlock()
 		if res, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) || res.Resumable {
 			t.Errorf("%v, resumable %t, want ErrInUse, and nothing is saved", err, res.Resumable)

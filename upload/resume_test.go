@@ -13,6 +13,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -130,9 +131,7 @@ func TestResume(t *testing.T) {
 func TestResumeFinished(t *testing.T) {
 	t.Parallel()
 	remove := func(w *world) {
-		if err := w.srv.DeleteObject("bkt", "obj"); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, w.srv.DeleteObject("bkt", "obj"))
 	}
 	for _, test := range []struct {
 		name    string
@@ -236,20 +235,14 @@ func TestSourceChanged(t *testing.T) {
 					w.interrupt(path, 6*mib)
 				}
 				old := []byte("the object that was there before")
-				if err := os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600))
 				if _, err := w.uploader().File(w.t.Context(), filepath.Join(w.dir, "old"), spec); err != nil {
 					t.Fatal(err)
 				}
-				if err := tt.change(path); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, tt.change(path))
 				w.letPass(path)
 				now, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				requests := len(w.srv.Requests())
 				up := w.uploader(with)
 				upload.SetGzipLevel(up, tt.level)
@@ -390,9 +383,7 @@ func TestCrashWhileStartingOver(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				path := w.file(data(9 * mib))
 				w.interrupt(path, 6*mib)
-				if err := over.change(path); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, over.change(path))
 				w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpCancel}, Do: faults.Action{Effect: faults.EffectStallReply}})
 				ctx, die := context.WithCancel(w.t.Context())
 				p := &process{Store: w.store}

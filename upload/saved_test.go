@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -16,16 +17,12 @@ import (
 func (w *world) plant(id, as string, edit func(*state.Upload)) {
 	w.t.Helper()
 	doc, err := w.store.Load(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	doc.ID = as
 	if edit != nil {
 		edit(doc)
 	}
-	if err := w.store.Save(w.t.Context(), doc); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.store.Save(w.t.Context(), doc))
 }
 
 // rewrite changes the file of a saved upload.
@@ -36,9 +33,7 @@ func (w *world) rewrite(id string, edit func(string) string, mode os.FileMode) {
 	if err == nil {
 		err = errors.Join(os.WriteFile(path, []byte(edit(string(text))), mode), os.Chmod(path, mode))
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 }
 
 func same(s string) string { return s }
@@ -66,9 +61,7 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 		}
 		check := func(what string, want error) {
 			before, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for name, call := range calls {
 				if err := call(w.uploader(func(o *upload.Options) { o.Restart, o.RestartChanged = true, true })); !errors.Is(err, want) {
 					t.Errorf("%s of %s: %v, want %v", name, what, err, want)
@@ -83,9 +76,7 @@ func TestNewerUploadIsNotChanged(t *testing.T) {
 
 		w.rewrite(id, func(s string) string { return s[:len(s)/2] }, 0o600)
 		unlock, err := w.store.Lock(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		delete(calls, "Prune") // it loads the upload before it locks it
 		check("a damaged upload that is locked", state.ErrInUse)
 		unlock()
@@ -114,15 +105,11 @@ func TestSaved(t *testing.T) {
 		w.rewrite("3-insecure", same, 0o644)
 		w.plant(id, "z-elsewhere", func(t *state.Upload) { t.Endpoint = "http://other.test" })
 		unlock, err := w.store.Lock(ctx, "z-elsewhere")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer unlock()
 
 		doc, err := w.store.Load(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(doc.Checkpoints) == 0 {
 			t.Fatalf("token = %+v, want a checkpoint", doc)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -33,9 +34,7 @@ func TestSavedUploadHasTheSessionsOptions(t *testing.T) {
 		)
 		res := w.timeOut(path, spec)
 		doc, err := w.store.Load(w.t.Context(), res.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if doc.Spec.ContentType != "text/x-mine" || doc.Spec.IfGenerationMatch == nil || !doc.Spec.NoClobber {
 			t.Errorf("token.Spec = %+v, want the options with which its session was started", doc.Spec)
 		}
@@ -60,8 +59,6 @@ func TestSavedUploadHasTheSessionsOptions(t *testing.T) {
 
 func writeOther(w *world, content string) string {
 	p := w.dir + "/other"
-	if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.WriteFile(p, []byte(content), 0o600))
 	return p
 }

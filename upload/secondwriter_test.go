@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -74,9 +75,7 @@ func TestSecondWriter(t *testing.T) {
 					content := data(way.size)
 					path := w.file(content)
 					client, err := session.NewClient(w.http, "http://gcs.test")
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					write := func(content []byte) {
 						if r := client.Insert(w.t.Context(), spec, int64(len(content)), checksum.Update(0, content), bytes.NewReader(content)); r.Status != 200 {
 							t.Errorf("the other client: %+v", r)

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
@@ -19,14 +20,10 @@ import (
 func (w *world) mapped(path string) []byte {
 	w.t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	m, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		w.t.Skipf("mmap: %v", err)
@@ -135,9 +132,7 @@ func TestStoreBetweenRuns(t *testing.T) {
 				w.wantSaved(1)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			w.wantObject("obj", flipped(data(9*mib), 100))
 		})
 	}
@@ -146,13 +141,9 @@ func TestStoreBetweenRuns(t *testing.T) {
 func stat(t *testing.T, path string) chunk.Identity {
 	t.Helper()
 	src, err := sourcefile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer src.Close()
 	id, err := src.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return id
 }

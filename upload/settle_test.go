@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -14,9 +15,7 @@ import (
 // file has passed.
 func (w *world) setModTime(path string, at time.Time) {
 	w.t.Helper()
-	if err := os.Chtimes(path, time.Time{}, at); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.Chtimes(path, time.Time{}, at))
 	// Use another file, because the modification time may be in the future.
 	w.letPass(w.touched())
 }
@@ -25,9 +24,7 @@ func (w *world) setModTime(path string, at time.Time) {
 func (w *world) touched() string {
 	w.t.Helper()
 	f, err := os.CreateTemp(w.dir, "touched")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	defer f.Close()
 	return f.Name()
 }
@@ -36,9 +33,7 @@ func (w *world) touched() string {
 func (w *world) realNow() time.Time {
 	w.t.Helper()
 	info, err := os.Stat(w.touched())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return info.ModTime()
 }
 
@@ -58,9 +53,7 @@ func TestFileFromTheFutureIsCompared(t *testing.T) {
 			t.Errorf("the upload waited %v for a time that is an hour ahead", waited-time.Minute)
 		}
 		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// First the bytes up to the checkpoints are compared, and then all of them.
 		if res.BytesReread < 4*mib+9*mib || res.ResumedFrom != 6*mib {
 			t.Errorf("%d bytes were read again to resume at %d", res.BytesReread, res.ResumedFrom)
@@ -79,9 +72,7 @@ func TestFileFromTheNearFutureIsWaitedFor(t *testing.T) {
 		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
 		began := time.Now()
 		res, err := w.uploader().File(w.t.Context(), path, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if waited := time.Since(began); waited < 500*time.Millisecond || waited > 3*time.Second {
 			t.Errorf("the upload waited %v", waited)
 		}

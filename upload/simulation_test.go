@@ -26,6 +26,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -115,9 +116,7 @@ func (o *outcome) add(p outcome) {
 
 func simulate(t *testing.T, seed uint64, logf func(string, ...any)) (out outcome) {
 	dir := filepath.Join(testsize.MemDir(t), fmt.Sprint(seed))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{rnd: rand.New(rand.NewPCG(seed, 1)), levels: rand.New(rand.NewPCG(seed, 2)), logf: logf, out: &out, spec: spec}
@@ -728,9 +727,7 @@ func (s *simulation) change(t *testing.T) {
 	switch s.rnd.IntN(4) {
 	case 0: // touched
 		s.log("the source is touched")
-		if err := os.Chtimes(s.path, time.Time{}, time.Unix(1e9+s.rnd.Int64N(1e8), 0)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(s.path, time.Time{}, time.Unix(1e9+s.rnd.Int64N(1e8), 0)))
 		return
 	case 1: // edited, and the modification time restored
 		if len(now) == 0 {
@@ -740,21 +737,15 @@ func (s *simulation) change(t *testing.T) {
 		s.log("byte %d of the source is edited quietly", at)
 		s.edited = true
 		now[at] ^= 1
-		if err := editQuietly(s.path, at); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, editQuietly(s.path, at))
 	case 2:
 		s.log("the source grows")
 		now = append(now, 'x')
-		if err := appendTo(s.path, "x"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, appendTo(s.path, "x"))
 	case 3:
 		s.log("the source is replaced")
 		now = s.content(s.size())
-		if err := errors.Join(os.WriteFile(s.path+".new", now, 0o600), os.Rename(s.path+".new", s.path)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.WriteFile(s.path+".new", now, 0o600), os.Rename(s.path+".new", s.path)))
 	}
 	s.versions = append(s.versions, now)
 }

@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -219,14 +220,10 @@ func (r *autoRun) watch(o *upload.Options) {
 func (w *world) progress() bool {
 	w.t.Helper()
 	ids, err := w.store.List(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return slices.ContainsFunc(ids, func(id string) bool {
 		doc, err := w.store.Load(w.t.Context(), id)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		if doc.Parts == nil {
 			return doc.Committed > 0
 		}

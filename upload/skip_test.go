@@ -13,6 +13,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -127,9 +128,7 @@ func TestStreamSkip(t *testing.T) {
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 	edit := func(path string) error { return editQuietly(path, 1) }
 	grow := func(path string) error { return errors.Join(appendTo(path, "x"), os.Chtimes(path, old, old)) }
@@ -189,13 +188,9 @@ func TestSkip(t *testing.T) {
 				files(w.t.Context(), up, jobs[last:], writeTimes)
 				upload.SetGzipLevel(up, gzip.HuffmanOnly) // as before
 				for i, tt := range tests {
-					if err := tt.change(jobs[i].Path); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, tt.change(jobs[i].Path))
 					info, err := os.Stat(jobs[i].Path)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					jobs[i].Size, jobs[i].ModTime = info.Size(), info.ModTime()
 					jobs[i].Spec.Gzip, jobs[i].Spec.EncryptionKey = tt.then.Gzip, tt.then.EncryptionKey
 				}
@@ -219,9 +214,7 @@ func TestSkip(t *testing.T) {
 							t.Errorf("%s: sent with gzip %v, but the object had %v", tt.name, o.Spec.Gzip, encoded)
 						}
 						content, err := os.ReadFile(jobs[i].Path)
-						if err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, err)
 						if o.Spec.Gzip {
 							w.wantUnzipped(jobs[i].Spec.Object, content, true)
 						} else {
@@ -263,20 +256,14 @@ func TestSkipAtFastClock(t *testing.T) {
 		jobs := w.jobs(3, 10)
 		for i, age := range []time.Duration{500 * time.Millisecond, 5 * time.Second, -time.Hour} {
 			jobs[i].ModTime = time.Now().Add(-age)
-			if err := os.Chtimes(jobs[i].Path, jobs[i].ModTime, jobs[i].ModTime); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chtimes(jobs[i].Path, jobs[i].ModTime, jobs[i].ModTime))
 		}
 		opts := &upload.BatchOptions{Skip: upload.SkipSameTime}
 		files(w.t.Context(), w.uploader(), jobs, opts)
 		for i := range jobs {
 			content := []byte("other text")
-			if err := os.WriteFile(jobs[i].Path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(jobs[i].Path, jobs[i].ModTime, jobs[i].ModTime); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(jobs[i].Path, content, 0o600))
+			require.NoError(t, os.Chtimes(jobs[i].Path, jobs[i].ModTime, jobs[i].ModTime))
 			jobs[i].Listed, jobs[i].Object = true, lookUp(t, w, jobs[i].Spec)
 		}
 		got := files(w.t.Context(), w.uploader(), jobs, opts)

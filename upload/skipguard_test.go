@@ -13,6 +13,7 @@ import (
 	"gcsup/internal/bucket"
 	"gcsup/internal/checksum"
 	"gcsup/internal/objectmeta"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -60,9 +61,7 @@ func TestSkipGuardsInsert(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
 				real := w.http.Transport
 				client, err := session.NewClient(&http.Client{Transport: real}, "http://gcs.test")
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				write := func(content []byte) {
 					r := bucket.Delete(w.t.Context(), client, spec)
 					if content != nil {

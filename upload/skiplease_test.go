@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -134,13 +135,9 @@ func TestLooks(t *testing.T) {
 				if tt.held {
 					first := w.machine("first")
 					id, err := first.ID(job.Path, job.Spec)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					lease, err := first.store.Acquire(w.t.Context(), id)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					time.AfterFunc(time.Second, func() { _ = lease.Release(w.t.Context(), nil) })
 				}
 				var err error

@@ -15,6 +15,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -94,9 +95,7 @@ func TestReaderAtResume(t *testing.T) {
 			t.Errorf("another size: error = %v, want ErrSourceChanged", err)
 		}
 		r, err := w.uploader().ReaderAt(w.t.Context(), bytes.NewReader(content), int64(len(content)), "report@7", spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !r.Resumed || r.ResumedFrom != 10*mib || r.BytesSent != 10*mib || r.ID != first.ID {
 			t.Errorf("second call: %+v", r)
 		}
@@ -119,13 +118,9 @@ func TestReaderAtResume(t *testing.T) {
 
 		// A file on another machine continues the first one.
 		doc, err := w.store.Load(w.t.Context(), first.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id, err := w.uploader().Import(w.t.Context(), doc, w.file(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if r, err := w.uploader().Resume(w.t.Context(), id); err != nil || r.ResumedFrom != 10*mib {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -143,9 +138,7 @@ func TestReaderAtResume(t *testing.T) {
 			t.Errorf("other bytes under the same identity: error = %v, want ErrSourceChanged", err)
 		}
 		w.wantNoObject("obj")
-		if err := again(func(o *upload.Options) { o.RestartChanged = true }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, again(func(o *upload.Options) { o.RestartChanged = true }))
 		w.wantObject("obj", other)
 	})
 }
@@ -175,12 +168,8 @@ func TestFS(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
 					dir := filepath.Join(w.dir, "tree")
-					if err := os.MkdirAll(filepath.Join(dir, "d"), 0o700); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(filepath.Join(dir, "d", "f"), content, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, os.MkdirAll(filepath.Join(dir, "d"), 0o700))
+					require.NoError(t, os.WriteFile(filepath.Join(dir, "d", "f"), content, 0o600))
 					fsys := open(dir)
 					if _, err := w.uploader().FS(w.t.Context(), fsys, "d/f", spec); err != nil {
 						t.Fatal(err)

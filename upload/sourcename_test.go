@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -19,20 +20,14 @@ func TestSourceName(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		path := w.file(content)
 		linked, other := filepath.Join(w.dir, "link"), filepath.Join(w.dir, "hard-link")
-		if err := os.Symlink(path, linked); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Link(path, other); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(path, linked))
+		require.NoError(t, os.Link(path, other))
 		w.letPass(other)
 		named := upload.CallOptions{SourceName: "/data/source"}
 		var ids []string
 		note := func(up *upload.Uploader, path string, spec upload.Spec) {
 			id, err := up.ID(path, spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			ids = append(ids, id)
 		}
 		up := w.uploader(resumable)

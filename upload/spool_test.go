@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -27,9 +28,7 @@ import (
 
 // spooling keeps the streams of a world in a spool of at most limit bytes.
 func (w *world) spooling(limit int64) func(*upload.Options) {
-	if err := os.MkdirAll(w.spoolDir(), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.MkdirAll(w.spoolDir(), 0o700))
 	return func(o *upload.Options) { o.Spool = &upload.Spool{Dir: w.spoolDir(), Limit: limit} }
 }
 
@@ -67,9 +66,7 @@ func (w *world) snapshot() *world {
 	synctest.Wait()
 	dir := testsize.MemDir(w.t)
 	for _, name := range []string{"state", "spool"} {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(w.state, "..", name))); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(w.state, "..", name))))
 	}
 	_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, _ error) error {
 		mode := os.FileMode(0o600)
@@ -94,13 +91,9 @@ func (w *world) moveSpool() (id string) {
 		w.t.Fatalf("saved uploads: %v, %v", ids, err)
 	}
 	doc, err := w.store.Load(w.t.Context(), ids[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	doc.Spool.Dir = w.spoolDir()
-	if err := w.store.Save(w.t.Context(), doc); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.store.Save(w.t.Context(), doc))
 	return ids[0]
 }
 
@@ -383,13 +376,9 @@ func TestSpoolInUse(t *testing.T) {
 func unzipped(t *testing.T, object []byte) []byte {
 	t.Helper()
 	zr, err := gzip.NewReader(bytes.NewReader(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content, err := io.ReadAll(zr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return content
 }
 
@@ -506,9 +495,7 @@ func TestSpoolAway(t *testing.T) {
 			}
 			elsewhere := w.spoolDir() + ".elsewhere"
 			if away != "" {
-				if err := os.Rename(dir, elsewhere); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Rename(dir, elsewhere))
 			}
 			for _, want := range []upload.SessionState{upload.SessionOpen, upload.SessionGone} {
 				if away != "" {
@@ -537,9 +524,7 @@ func TestSpoolAway(t *testing.T) {
 				return
 			}
 			if away == "all" {
-				if err := os.Rename(elsewhere, dir); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Rename(elsewhere, dir))
 			}
 			if _, err := up.Resume(w.t.Context(), id); err != nil {
 				t.Fatal(err)
@@ -580,9 +565,7 @@ func TestSpoolName(t *testing.T) {
 		}
 		w.wantSaved(3) // the same name is another stream
 		w.srv.ClearFaults()
-		if err := os.RemoveAll(filepath.Join(w.spoolDir(), ids[2])); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.RemoveAll(filepath.Join(w.spoolDir(), ids[2])))
 		for p, err := range w.uploader().Prune(w.t.Context(), &upload.PruneOptions{MissingSource: true}) {
 			if err != nil || p.Deleted != (p.ID == ids[2]) {
 				t.Errorf("pruned: %+v, %v", p, err)
@@ -660,21 +643,15 @@ func TestSpoolNotRemoved(t *testing.T) {
 		in.Write(content)
 		synctest.Wait()
 		saved, err := firstOf(up.Saved(w.t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		obstacle := filepath.Join(w.spoolDir(), saved.ID, "obstacle")
-		if err := os.Mkdir(obstacle, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(obstacle, 0o700))
 		if _, err := end(); err != nil {
 			t.Error(err)
 		}
 		w.wantObject("obj", content)
 		w.wantSaved(1)
-		if err := os.Remove(obstacle); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(obstacle))
 		if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || !p.Deleted {
 			t.Errorf("pruned: %+v, %v", p, err)
 		}
@@ -824,9 +801,7 @@ func TestSpoolDamaged(t *testing.T) {
 					if err != nil || len(segments) != 1 {
 						t.Fatal(segments, err)
 					}
-					if err := damage(segments[0], filepath.Join(dir, "end.json")); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, damage(segments[0], filepath.Join(dir, "end.json")))
 					res, err := w.uploader().Resume(w.t.Context(), filepath.Base(dir))
 					if !errors.Is(err, upload.ErrIncomplete) || res.Resumable {
 						t.Errorf("%v, resumable %v", err, res.Resumable)

@@ -15,6 +15,7 @@ import (
 
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -323,9 +324,7 @@ func (w *world) replacePart() {
 	w.t.Helper()
 	for _, id := range w.uploadIDs() {
 		req, err := http.NewRequest("PUT", "http://gcs.test/bkt/obj?partNumber=1&uploadId="+id, strings.NewReader("other"))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		resp, err := w.http.Do(req)
 		if err != nil || resp.StatusCode != 200 {
 			w.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 	"gcsup/upload"
@@ -35,13 +36,9 @@ func inStateWorld(t *testing.T, ttl time.Duration, f func(w *stateWorld, saved s
 	t.Helper()
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(world *world) {
 		client, err := session.NewClient(world.http, "http://gcs.test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		store, err := bucketstore.Open(world.t.Context(), client, "state", "up", &bucketstore.Options{Unsealed: true, TTL: ttl})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w := &stateWorld{world: world, store: store, path: world.file(data(large))}
 		w.up = w.uploader(func(o *upload.Options) {
 			o.Store, o.ChunkSize = store, large/4

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -28,9 +29,7 @@ var errKilled = errors.New("killed")
 func (w *world) moveFile(path string) string {
 	w.t.Helper()
 	to := filepath.Join(w.dir, "moved")
-	if err := os.Rename(path, to); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.Rename(path, to))
 	w.letPass(to)
 	return to
 }
@@ -40,9 +39,7 @@ func (w *world) saved() map[string]string {
 	w.t.Helper()
 	paths := map[string]string{}
 	for saved, err := range w.uploader().Saved(w.t.Context()) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		paths[saved.ID] = saved.Path
 	}
 	return paths
@@ -63,9 +60,7 @@ func TestTakeOver(t *testing.T) {
 					old := w.interrupt(path, 2*mib, largeChunks).ID
 					moved := w.moveFile(path)
 					newID, err := w.uploader().ID(moved, spec)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					before := len(w.srv.Requests())
 					id, err := w.uploader(killedAfter(int64(steps))).TakeOver(ctx, old, moved)
 					if killed := errors.Is(err, errKilled); killed != (steps == 2) || !killed && (err != nil || id != newID) {
@@ -142,9 +137,7 @@ func TestOtherSourceRefused(t *testing.T) {
 		elsewhere, path := w.elsewhere(content)
 		defer elsewhere.Close()
 		short := filepath.Join(w.dir, "short")
-		if err := os.WriteFile(short, content[1:], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(short, content[1:], 0o600))
 		there := func(o *upload.Options) { o.Store = elsewhere }
 		for _, tt := range []struct {
 			name, path string

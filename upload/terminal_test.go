@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -135,9 +136,7 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 		var jobs []upload.Job
 		add := func(bucket, name string, change func(*upload.Job)) {
 			path := filepath.Join(w.dir, name)
-			if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, []byte(name), 0o600))
 			job := upload.Job{Path: path, Spec: upload.Spec{Bucket: bucket, Object: name}}
 			if change != nil {
 				change(&job)
@@ -217,9 +216,7 @@ func TestExchanges(t *testing.T) {
 		})
 		start := time.Now()
 		res, err := up.File(context.WithValue(w.t.Context(), callKey{}, "x"), w.file(data(large)), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if took := time.Since(start); took != time.Duration(len(seen))*time.Minute+time.Second || res.Elapsed > 20*time.Second {
 			t.Errorf("the upload took %v of %v, with %d exchanges", res.Elapsed, took, len(seen))
 		}
@@ -263,9 +260,7 @@ func TestExchangesOfAListing(t *testing.T) {
 		up := w.uploader(quiet, func(o *upload.Options) { o.Exchange = func(x upload.Exchange) { seen = append(seen, x) } })
 		jobs := iter.Seq[upload.Job](func(yield func(upload.Job) bool) { yield(upload.Job{Spec: spec}) })
 		for _, err := range up.Lookup(w.t.Context(), upload.Listing{Bucket: "bkt", Prefix: "o"}, jobs) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 		if len(seen) != 1 || seen[0].Op != bucket.OpList || seen[0].Upload != 0 || seen[0].Status != 200 || seen[0].Spec.Object != "o" {
 			t.Errorf("exchanges %+v", seen)

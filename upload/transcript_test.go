@@ -26,6 +26,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -323,9 +324,7 @@ func TestTranscripts(t *testing.T) {
 		})
 	}
 	files, err := os.ReadDir(transcriptDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range files {
 		if !want[f.Name()] {
 			t.Errorf("no conversation has the transcript %s", f.Name())
@@ -344,15 +343,11 @@ func compareTranscript(t *testing.T, path, got string) {
 		return
 	}
 	if *updateTranscripts {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := strings.ReplaceAll(string(b), "\r\n", "\n")
 	if got == want {
 		return

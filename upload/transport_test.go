@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -73,9 +74,7 @@ func TestNewTransport(t *testing.T) {
 			together <- struct{}{}
 		}
 		for range requests {
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, <-done)
 		}
 	}
 }

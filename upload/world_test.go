@@ -24,6 +24,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
@@ -84,9 +85,7 @@ func newWorld(t *testing.T, dir string, opts *fakegcs.Options) *world {
 	// Sources are on a disk: gcsup does not rely on the times of files in memory.
 	stateDir := filepath.Join(testsize.MemDir(t), "state")
 	store, err := state.OpenDir(stateDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &world{t: t, srv: srv, http: client, store: store, dir: dir, state: stateDir, close: func() {
 		stop()
 		_ = store.Close()
@@ -105,9 +104,7 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 		f(opts)
 	}
 	up, err := upload.New(w.http, opts)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	if w.slow {
 		upload.OneIsSlow(up)
 	}
@@ -118,9 +115,7 @@ func (w *world) uploader(with ...func(*upload.Options)) *upload.Uploader {
 // addFaults adds faults to the server's plan.
 func (w *world) addFaults(faults ...faults.Fault) {
 	w.t.Helper()
-	if err := w.srv.AddFaults(faults...); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.srv.AddFaults(faults...))
 }
 
 // saw returns the number of events of a kind.
@@ -193,9 +188,7 @@ func TestMain(m *testing.M) {
 func (w *world) file(content []byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, "source")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, os.WriteFile(path, content, 0o600))
 	w.letPass(path)
 	return path
 }
@@ -206,20 +199,14 @@ func (w *world) file(content []byte) string {
 func (w *world) letPass(path string) {
 	w.t.Helper()
 	src, err := sourcefile.Open(path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	defer src.Close()
 	id, err := src.Identity()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	if runtime.GOOS == "windows" {
 		// On this system a new file stays racy for a minute, but has no change time.
 		old := time.Unix(0, id.ModTimeNS).Add(-time.Hour)
-		if err := os.Chtimes(path, time.Time{}, old); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, os.Chtimes(path, time.Time{}, old))
 		return
 	}
 	for src.Racy(id) {
@@ -272,9 +259,7 @@ func (w *world) wantNoObject(name string) {
 func (w *world) wantSaved(n int) {
 	w.t.Helper()
 	ids, err := w.store.List(context.Background())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	if len(ids) != n {
 		w.t.Errorf("%d uploads are saved, want %d", len(ids), n)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -43,12 +44,8 @@ func TestWriter(t *testing.T) {
 			if out.Result() != nil {
 				t.Error("there is a result before the first write")
 			}
-			if err := writeAll(out, data(size), 100_000); err != nil {
-				t.Fatal(err)
-			}
-			if err := out.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, writeAll(out, data(size), 100_000))
+			require.NoError(t, out.Close())
 			w.wantObject("obj", data(size))
 			if r := out.Result(); r == nil || r.Object == nil || r.Size != size || r.Object.Generation == 0 {
 				t.Errorf("%d bytes: result = %+v", size, r)
@@ -78,9 +75,7 @@ func TestWriterAttributes(t *testing.T) {
 			if _, err := io.WriteString(out, "<html><body>"); err != nil {
 				t.Fatal(err)
 			}
-			if err := out.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, out.Close())
 			o, _ := w.srv.Object("bkt", "obj")
 			if o.ContentType != want || o.CacheControl != "no-store" || o.Metadata["k"] != "v" {
 				t.Errorf("object = %+v, want content type %q", o, want)
@@ -246,9 +241,7 @@ func TestWriterFile(t *testing.T) {
 						w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut}, Do: *fault})
 					}
 					f, err := os.Open(w.file(data(size)))
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if _, err := f.Seek(from, io.SeekStart); err != nil {
 						t.Fatal(err)
 					}
@@ -262,9 +255,7 @@ func TestWriterFile(t *testing.T) {
 					if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != size {
 						t.Errorf("the offset of the file is %d, %v, want %d", at, err, size)
 					}
-					if err := f.Close(); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, f.Close())
 					if _, err := io.WriteString(out, "trailer"); err != nil {
 						t.Fatal(err)
 					}
@@ -289,20 +280,14 @@ func TestWriterCopiesFile(t *testing.T) {
 	} {
 		inBubble(t, nil, func(w *world) {
 			r, err := open(w)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			out := w.uploader(func(o *upload.Options) { o.Window = int(q) }).NewWriter(w.t.Context(), spec)
 			defer out.Abort()
 			if n, err := io.Copy(out, r); err != nil || n != int64(len(content)) {
 				t.Fatalf("%s: %d, %v", name, n, err)
 			}
-			if err := r.(io.Closer).Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := out.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.(io.Closer).Close())
+			require.NoError(t, out.Close())
 			w.wantObject("obj", content)
 			if n := w.srv.Stats().Ops[faults.OpPut]; n != 1 {
 				t.Errorf("%s: %d requests with data before the last, want 1: the file was read as a stream", name, n)
@@ -329,9 +314,7 @@ func TestWriterFileChanges(t *testing.T) {
 			}
 		})
 		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer f.Close()
 		out := up.NewWriter(w.t.Context(), spec)
 		if _, err := io.Copy(out, f); !errors.Is(err, session.ErrSourceChanged) {
@@ -345,9 +328,7 @@ func TestWriterFileChanges(t *testing.T) {
 	})
 	inBubble(t, nil, func(w *world) {
 		f, err := os.Open(w.file(data(5 * mib)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out := w.uploader().NewWriter(w.t.Context(), spec)
 		if _, err := out.ReadFrom(f); err != nil {
 			t.Fatal(err)
@@ -374,9 +355,7 @@ func TestWriterEmptyWrites(t *testing.T) {
 		if _, err := fmt.Fprint(out, "x"); err != nil {
 			t.Fatal(err)
 		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, out.Close())
 		w.wantObject("obj", []byte("x"))
 	})
 }
@@ -393,9 +372,7 @@ func TestWriterFileCommittedLate(t *testing.T) {
 			faults.Fault{Match: faults.Match{Op: faults.OpPut, Nth: 2}, Do: faults.Action{Effect: faults.EffectStallBody, Bytes: 1000, For: time.Minute}},
 		)
 		f, err := os.Open(w.file(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer f.Close()
 		up := w.uploader(func(o *upload.Options) {
 			o.Window, o.ChunkSize, o.StallTimeout = int(mib), 5*mib, 30*time.Second // more than is read ahead
@@ -408,9 +385,7 @@ func TestWriterFileCommittedLate(t *testing.T) {
 		if _, err := io.WriteString(out, "trailer"); err != nil {
 			t.Error(err)
 		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, out.Close())
 		w.wantObject("obj", append(bytes.Clone(content), "trailer"...))
 		for _, f := range w.srv.FaultReport() {
 			if !f.Done {
@@ -461,9 +436,7 @@ func (h *hungFile) ReadAt(_ []byte, offset int64) (int, error) {
 func TestWriterFileHangs(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		f, err := fstest.MapFS{"f": {Data: data(5 * mib)}}.Open("f")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		hung := &hungFile{File: f, Seeker: f.(io.Seeker), release: make(chan struct{})}
 		out := w.uploader().NewWriter(w.t.Context(), upload.Spec{Bucket: "bkt", Object: "obj", ContentType: "text/plain"})
 		read := make(chan error, 1)

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -59,9 +60,7 @@ func TestZippedInPartsLonger(t *testing.T) {
 		if err == nil {
 			_, err = zw.Write(data(n))
 		}
-		if err := errors.Join(err, zw.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(err, zw.Close()))
 		return int64(b.Len())
 	}
 	n := zippedLarge

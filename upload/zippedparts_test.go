@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -180,9 +181,7 @@ func TestZippedInPartsFreesMemory(t *testing.T) {
 						t.Fatalf("%+v, %v\n%s", res, err, w.trace())
 					}
 					saves.Store(-1e6)
-					if err := up.Cancel(w.t.Context(), res.ID); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, up.Cancel(w.t.Context(), res.ID))
 				}
 				if res, err := up.File(w.t.Context(), path, zipped); err != nil || res.Parts == nil || res.Parts.Count != 5 {
 					t.Errorf("%+v, %v\n%s", res, err, w.trace())
@@ -228,9 +227,7 @@ func TestZippedInPartsResume(t *testing.T) {
 	skipShort(t)
 	content := data(zippedLarge)
 	edit := func(w *world, path string, content []byte) []byte {
-		if err := editQuietly(path, mib); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, editQuietly(path, mib))
 		return flipped(content, mib)
 	}
 	for _, test := range []struct {
@@ -243,9 +240,7 @@ func TestZippedInPartsResume(t *testing.T) {
 	}{
 		{name: "the same file"},
 		{name: "touched", change: func(w *world, path string, content []byte) []byte {
-			if err := os.Chmod(path, 0o400); err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, os.Chmod(path, 0o400))
 			return content
 		}},
 		{name: "another compressor", level: 1, discarded: "this version of the program compresses the first 6291456 bytes differently"},

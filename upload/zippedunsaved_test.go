@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -22,9 +23,7 @@ func TestZippedInPartsUnsaved(t *testing.T) {
 				t.Fatalf("%d saves: %+v, %v", saves, res, err)
 			}
 			doc, err := w.store.Load(w.t.Context(), res.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var known int64
 			for _, part := range doc.Parts.List {
 				known += part.Size

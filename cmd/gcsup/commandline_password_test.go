@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"gcsup/internal/require"
 )
 
 // TestReportHasNoPassword checks that the command line in a report has no password of
@@ -12,7 +14,7 @@ import (
 func TestReportHasNoPassword(t *testing.T) {
 	fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
 	line := commandLine{[]string{"cp", "gs://b/o", "--", "mysqldump", "--password", "secret"}, fs}
-	noErr(t, fs.Parse(line.args[1:]))
+	require.NoError(t, fs.Parse(line.args[1:]))
 	if got := line.text(); strings.Contains(got, "secret") || !strings.HasSuffix(got, " gs://b/o -- mysqldump") {
 		t.Errorf("got %q", got)
 	}

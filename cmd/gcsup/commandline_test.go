@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestContinueArgs checks that a command is repeated without headers and
@@ -37,7 +39,7 @@ func TestAgainNamesStandardInput(t *testing.T) {
 	} {
 		words := strings.Fields(args)
 		flags := newCp(stdio{}).Flags()
-		noErr(t, flags.Parse(words[1:]))
+		require.NoError(t, flags.Parse(words[1:]))
 		text := commandLine{words, flags}.again()
 		if got := strings.HasSuffix(text, " (with the same standard input)"); got != want {
 			t.Errorf("%s: the command is %s", args, text)

@@ -15,6 +15,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // complete returns what the shell is offered for a command line.
@@ -36,7 +37,7 @@ func TestCompletionScripts(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	noErr(t, os.MkdirAll(dir, 0o777))
+	require.NoError(t, os.MkdirAll(dir, 0o777))
 	for shell, file := range map[string]struct{ name, want string }{
 		"bash": {"gcsup.bash", "complete -o default -F __start_gcsup gcsup\n"},
 		"zsh":  {"_gcsup", "#compdef gcsup\n"},
@@ -46,7 +47,7 @@ func TestCompletionScripts(t *testing.T) {
 		if code != exit.OK || !strings.Contains(script, file.want) {
 			t.Errorf("completion %s: exit code %d: %s; no %q in %d bytes", shell, code, messages, file.want, len(script))
 		}
-		noErr(t, os.WriteFile(filepath.Join(dir, file.name), []byte(script), 0o666))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file.name), []byte(script), 0o666))
 	}
 }
 
@@ -97,10 +98,10 @@ func TestCompleteURLs(t *testing.T) {
 	t.Setenv("GCSUP_STATE_DIR", t.TempDir())
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"demo", "demo-2", "other"} {
-		noErr(t, server.CreateBucket(fakegcs.Bucket{Name: name}))
+		require.NoError(t, server.CreateBucket(fakegcs.Bucket{Name: name}))
 	}
 	for _, name := range []string{"a/b/c.txt", "a/d.txt", "all", "with space", "x"} {
-		noErr(t, os.WriteFile("f", []byte(name), 0o600))
+		require.NoError(t, os.WriteFile("f", []byte(name), 0o600))
 		if code, _, messages := gcsup(t, "cp", "f", "gs://demo/"+name); code != exit.OK {
 			t.Fatal(messages)
 		}
@@ -128,7 +129,7 @@ func TestCompleteURLs(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.args, got, c.want)
 		}
 	}
-	noErr(t, os.WriteFile("gsutil.log", nil, 0o600))
+	require.NoError(t, os.WriteFile("gsutil.log", nil, 0o600))
 	if got := complete(t, "cp", "g"); got != files {
 		t.Errorf("with a file gsutil.log: %q, want %q", got, files)
 	}
@@ -150,7 +151,7 @@ func TestProject(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		noErr(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	check("")
 	write("configurations/config_work", "[compute]\nproject = wrong\n[core]\naccount = a@example.com\nproject = of-gcloud\n")

@@ -14,6 +14,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/configfile"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // TestRulesNameFlags checks that the names in the rules are those of flags, variables and arguments.
@@ -90,8 +91,8 @@ func TestFileContradicts(t *testing.T) {
 			dir := t.TempDir()
 			t.Chdir(dir)
 			for name, text := range map[string]string{"config.yaml": c.file, "a": "x", "dir/b": "y", "key": key, "list": "a\n"} {
-				noErr(t, os.MkdirAll(filepath.Dir(name), 0o700))
-				noErr(t, os.WriteFile(name, []byte(text), 0o600))
+				require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+				require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 			}
 			for _, name := range []string{"STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "GCSUP_STATE_DIR"} {
 				t.Setenv(name, "")
@@ -121,7 +122,7 @@ func TestFileContradicts(t *testing.T) {
 func TestKeptConfig(t *testing.T) {
 	const path = "testdata/kept-config.yaml"
 	text, err := os.ReadFile(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	root := commands()
 	if _, err := configfile.Parse(path, text, configCommands(root), notInConfig); err != nil {
 		t.Error(err)

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // testCA is a certificate authority. Its certificate is in the file ca.pem of dir.
@@ -47,19 +48,19 @@ func newTestCA(t *testing.T) *testCA {
 func (ca *testCA) sign(t *testing.T, template *x509.Certificate, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	noErr(t, err)
+	require.NoError(t, err)
 	parent, signer := ca.cert, ca.key
 	if parent == nil {
 		parent, signer = template, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	noErr(t, err)
+	require.NoError(t, err)
 	cert, err := x509.ParseCertificate(der)
 	private, keyErr := x509.MarshalPKCS8PrivateKey(key)
 	err = errors.Join(err, keyErr,
 		os.WriteFile(ca.file(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
 		os.WriteFile(ca.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-	noErr(t, err)
+	require.NoError(t, err)
 	return cert, key
 }
 
@@ -124,7 +125,7 @@ func writeCredentials(t *testing.T, path string) string {
 	}))
 	t.Cleanup(tokens.Close)
 	text := fmt.Sprintf(`{"type":"authorized_user","client_id":"id","client_secret":"s","refresh_token":"r","token_uri":%q}`, tokens.URL)
-	noErr(t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -145,7 +146,7 @@ func newFake(t *testing.T, opts fakegcs.Options) *fakegcs.Server {
 	t.Helper()
 	opts.CreateBuckets = true
 	srv, err := fakegcs.New(&opts)
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = srv.Close() })
 	return srv
 }
@@ -163,11 +164,11 @@ func TestClientCertificate(t *testing.T) {
 	stranger := newTestCA(t)
 	stranger.issue(t, "client")
 	source := ca.file("source")
-	noErr(t, os.WriteFile(source, []byte("content"), 0o600))
+	require.NoError(t, os.WriteFile(source, []byte("content"), 0o600))
 	config := func(of *testCA) string {
 		path := of.file("certificate_config.json")
 		text := fmt.Sprintf(`{"cert_configs":{"workload":{"cert_path":%q,"key_path":%q}}}`, of.file("client.pem"), of.file("client.key"))
-		noErr(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return "GOOGLE_API_CERTIFICATE_CONFIG=" + path
 	}
 	env := []string{"SSL_CERT_FILE=" + ca.file("ca.pem"), "HOME=" + ca.dir, "STORAGE_EMULATOR_HOST=", "GOOGLE_API_USE_CLIENT_CERTIFICATE="}

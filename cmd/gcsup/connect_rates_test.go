@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/savedrate"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -27,7 +28,7 @@ func TestRateMemory(t *testing.T) {
 		m := newRateMemory(savedrate.New(path, "http://e"), rates)
 		save := func(every time.Duration) {
 			t.Helper()
-			noErr(t, m.save(every))
+			require.NoError(t, m.save(every))
 		}
 		rates.Limit(500)
 		rates.Set("limited", 500)

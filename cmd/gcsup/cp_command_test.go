@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestHashCommand checks that the name of a command depends on the key, and on where its words end.
@@ -33,7 +35,7 @@ func TestCommandKey(t *testing.T) {
 		}
 		keys = append(keys, string(key))
 	}
-	noErr(t, os.WriteFile(path, []byte("short"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("short"), 0o600))
 	key, err := readCommandKey(path)
 	if keys[0] != keys[1] || err != nil || len(key) != 32 || string(key) == keys[0] {
 		t.Errorf("keys %x, then %x, %v", keys, key, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/creack/pty"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // TestCommandOnATerminal runs a command that asks for a password at the terminal, beside the display. Before its next
@@ -21,7 +22,7 @@ func TestCommandOnATerminal(t *testing.T) {
 	t.Parallel()
 	server := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 	self, err := os.Executable()
-	noErr(t, err)
+	require.NoError(t, err)
 	const script = `echo note >&2; stty -echo </dev/tty; printf Password: >/dev/tty; read p </dev/tty; stty echo </dev/tty; echo "$p"`
 	const pipe = `echo note | gcsup cp - gs://demo/piped`
 	for _, c := range []struct {
@@ -37,14 +38,14 @@ func TestCommandOnATerminal(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		program := filepath.Join(dir, "gcsup") // testscript runs main under this name
-		noErr(t, os.Symlink(self, program))
+		require.NoError(t, os.Symlink(self, program))
 		cmd := exec.Command(c.args[0], c.args[1:]...)
 		if c.args[0] == "gcsup" {
 			cmd = exec.Command(program, c.args[1:]...)
 		}
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TERM=xterm", "HOME="+dir, "GCSUP_STATE_DIR="+filepath.Join(dir, "state"), "STORAGE_EMULATOR_HOST="+server.URL)
 		master, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
-		noErr(t, err)
+		require.NoError(t, err)
 		defer master.Close()
 		var out bytes.Buffer
 		buf := make([]byte, 4096)

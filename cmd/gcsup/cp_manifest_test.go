@@ -9,6 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -18,7 +19,7 @@ import (
 func TestLookedUp(t *testing.T) {
 	t.Parallel()
 	server := fakegcs.NewServer(t, &fakegcs.Options{NoMD5: true})
-	noErr(t, server.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
+	require.NoError(t, server.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 	var jobs []upload.Job
 	for i := range 14_000 {
 		name := fmt.Sprintf("p/%06d", i)
@@ -33,7 +34,7 @@ func TestLookedUp(t *testing.T) {
 		}
 	}
 	u, err := upload.New(server.Client(), &upload.Options{Endpoint: server.URL})
-	noErr(t, err)
+	require.NoError(t, err)
 	var r batchManifest
 	got := slices.Collect(r.lookedUp(t.Context(), u, upload.Listing{Bucket: "bkt", Prefix: "p/"}, slices.Values(jobs)))
 	if len(got) != len(jobs) || r.err != nil {
@@ -49,7 +50,7 @@ func TestLookedUp(t *testing.T) {
 		t.Errorf("%d requests", requests)
 	}
 	denied := faults.Fault{Match: faults.Match{Op: faults.OpList}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 403}}
-	noErr(t, server.AddFaults(denied))
+	require.NoError(t, server.AddFaults(denied))
 	got = slices.Collect(r.lookedUp(t.Context(), u, upload.Listing{Bucket: "bkt", Prefix: "p/"}, slices.Values(jobs)))
 	if len(got) != 0 || !errors.Is(r.err, session.ErrPermission) {
 		t.Errorf("%d jobs although listings are denied, %v", len(got), r.err)

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // document has what a test needs to run the commands of a document.
@@ -165,7 +166,7 @@ func runPage(t *testing.T, p document, blocks []string) {
 	write := func(name, text string, mode os.FileMode) {
 		t.Helper()
 		name = filepath.Join(home, name)
-		noErr(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), mode)))
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), mode)))
 	}
 	for name, script := range stubs {
 		write("bin/"+name, "#!/bin/sh\n"+script+"\n", 0o700)
@@ -181,7 +182,7 @@ func runPage(t *testing.T, p document, blocks []string) {
 	if err == nil {
 		err = os.Symlink(filepath.Join(clone, "internal"), filepath.Join(home, "internal"))
 	}
-	noErr(t, err)
+	require.NoError(t, err)
 	for _, name := range p.files {
 		write(name, strings.Repeat("0123456789", 2_000_000), 0o600)
 	}
@@ -203,7 +204,7 @@ func runPage(t *testing.T, p document, blocks []string) {
 	id := ""
 	if p.left {
 		unavailable := faults.Action{Effect: faults.EffectStatus, Status: 503}
-		noErr(t, srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: unavailable}))
+		require.NoError(t, srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: unavailable}))
 		shell("gcsup cp -q --retry-for 1ms disk.img gs://my-bucket/left.img 2>/dev/null || test $? = 75")
 		id = strings.Fields(shell("gcsup uploads list | tail -n +2"))[0]
 	}

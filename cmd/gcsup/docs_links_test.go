@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestDocumentedLinks checks that the links between the pages lead to files and headings.
@@ -21,7 +23,7 @@ func TestDocumentedLinks(t *testing.T) {
 		}
 		return err
 	})
-	noErr(t, err)
+	require.NoError(t, err)
 	anchors := map[string]map[string]bool{}
 	for _, page := range pages {
 		anchors[page] = anchorsOf(t, page)
@@ -57,7 +59,7 @@ func TestDocumentedLinks(t *testing.T) {
 func withoutCode(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	noErr(t, err)
+	require.NoError(t, err)
 	all := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
 	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(all, "x")
 }
@@ -66,7 +68,7 @@ func withoutCode(t *testing.T, page string) string {
 func anchorsOf(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	noErr(t, err)
+	require.NoError(t, err)
 	all := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllStringSubmatch(string(text), -1) {
 		name := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(m[1]), "")

@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // permissions are the permissions of the service, with the operations that need them.
@@ -95,7 +96,7 @@ func TestPermissions(t *testing.T) {
 		t.Skip("runs each feature several times")
 	}
 	page, err := os.ReadFile("../../docs/reference/permissions.md")
-	noErr(t, err)
+	require.NoError(t, err)
 	type row struct{ needs, uses []string }
 	rows := map[string]row{}
 	table, _, _ := strings.Cut(string(page), "\n\nNo test runs these rows")
@@ -180,17 +181,17 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	noErr(t, os.Mkdir("spool", 0o700))
+	require.NoError(t, os.Mkdir("spool", 0o700))
 	sizes := map[string]int{"small": 1000, "tree/a": 1000, "tree/b": 2000}
 	if f.left != "" || slices.Contains(f.args, "large") {
 		sizes["large"] = 9 << 20
 	}
 	for name, size := range sizes {
-		noErr(t, os.MkdirAll(filepath.Dir(name), 0o700))
-		noErr(t, os.WriteFile(name, bytes.Repeat([]byte{byte(size)}, size), 0o600))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, bytes.Repeat([]byte{byte(size)}, size), 0o600))
 	}
 	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	noErr(t, err)
+	require.NoError(t, err)
 	service := &iam{Handler: gcs}
 	service.granted.Store(&granted)
 	srv := httptest.NewServer(service)
@@ -222,13 +223,13 @@ func (f *feature) run(t *testing.T, granted []string) (code int, text string) {
 			if len(f.leave) > 0 && op == faults.OpFinalize {
 				continue // of the parts
 			}
-			noErr(t, gcs.AddFaults(faults.Fault{Match: match, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
+			require.NoError(t, gcs.AddFaults(faults.Fault{Match: match, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
 		}
 		command(exit.Temporary, slices.Concat([]string{"cp", "--retry-for=1ms", "large", f.left}, f.leave)...)
 		gcs.ClearFaults()
 	}
 	service.granted.Store(&granted)
-	noErr(t, gcs.AddFaults(without(granted)...))
+	require.NoError(t, gcs.AddFaults(without(granted)...))
 	var out, messages strings.Builder // the two streams are written at the same time
 	code = execute(t.Context(), f.args, stdio{strings.NewReader(f.stdin), &out, &messages})
 	return code, out.String() + messages.String()

@@ -20,6 +20,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/screen/screentest"
+	"gcsup/internal/require"
 )
 
 // The pictures in README.md, and their colors.
@@ -48,10 +49,10 @@ func TestPicture(t *testing.T) {
 	}
 	for page, theme := range pictures {
 		if *update {
-			noErr(t, os.WriteFile(page, screentest.SVG(scene.frames, sceneColumns, pictureTitle, theme), 0o644))
+			require.NoError(t, os.WriteFile(page, screentest.SVG(scene.frames, sceneColumns, pictureTitle, theme), 0o644))
 		}
 		picture, err := os.ReadFile(page)
-		noErr(t, err)
+		require.NoError(t, err)
 		if have, want := normalized(played), normalized(screentest.SVGLines(picture)); !slices.Equal(have, want) {
 			t.Errorf("the terminal shows\n%s\n%s has\n%s", strings.Join(have, "\n--\n"), page, strings.Join(want, "\n--\n"))
 		}
@@ -103,8 +104,8 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	dir := t.TempDir()
-	noErr(t, os.WriteFile(filepath.Join(dir, "vm.img"), nil, 0o600))
-	noErr(t, os.Truncate(filepath.Join(dir, "vm.img"), 96<<20))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "vm.img"), nil, 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(dir, "vm.img"), 96<<20))
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Discard: true})
 	shell := exec.Command("bash", "--norc", "--noprofile", "--noediting", "-i")
 	shell.Dir = dir
@@ -112,7 +113,7 @@ func newScene(t *testing.T) *scene {
 	shell.Env = []string{"PS1=\x1b[J\x1b[32m$\x1b[m ", "TERM=xterm", "LC_ALL=C.UTF-8", "HOME=" + dir, "PATH=" + os.Getenv("PATH"),
 		"STORAGE_EMULATOR_HOST=" + srv.URL, "GORACE=atexit_sleep_ms=20 exitcode=166"}
 	master, err := pty.StartWithSize(shell, &pty.Winsize{Cols: sceneColumns, Rows: sceneRows})
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = master.Close() // ends the shell
 		_ = shell.Wait()
@@ -149,12 +150,12 @@ func (s *scene) play(command string) {
 // kill kills the processes in the foreground of the terminal.
 func (s *scene) kill() {
 	conn, err := s.master.SyscallConn()
-	noErr(s.t, err)
+	require.NoError(s.t, err)
 	var group int
 	var ioctlErr error
 	err = conn.Control(func(fd uintptr) { group, ioctlErr = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
-	noErr(s.t, errors.Join(err, ioctlErr))
-	noErr(s.t, syscall.Kill(-group, syscall.SIGKILL))
+	require.NoError(s.t, errors.Join(err, ioctlErr))
+	require.NoError(s.t, syscall.Kill(-group, syscall.SIGKILL))
 }
 
 // command types a command.
@@ -169,7 +170,7 @@ func (s *scene) command(command string) {
 // until shows the output up to the first of these texts, which it returns.
 func (s *scene) until(texts ...string) string {
 	s.t.Helper()
-	noErr(s.t, s.master.SetReadDeadline(time.Now().Add(time.Minute)))
+	require.NoError(s.t, s.master.SetReadDeadline(time.Now().Add(time.Minute)))
 	for buffer := make([]byte, 1<<16); ; {
 		end, found := -1, ""
 		for _, text := range texts {
@@ -178,7 +179,7 @@ func (s *scene) until(texts ...string) string {
 			}
 		}
 		if found != "" {
-			noErr(s.t, s.screen.Write(string(s.output.Next(end))))
+			require.NoError(s.t, s.screen.Write(string(s.output.Next(end))))
 			return found
 		}
 		n, err := s.master.Read(buffer)

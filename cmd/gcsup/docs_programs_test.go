@@ -10,6 +10,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -22,7 +23,7 @@ func TestGuidePrograms(t *testing.T) {
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "disk.img")
-	noErr(t, os.WriteFile(disk, make([]byte, 10<<20), 0o600))
+	require.NoError(t, os.WriteFile(disk, make([]byte, 10<<20), 0o600))
 	ran := 0
 	for _, guide := range []string{"go-program.md", "tests.md"} {
 		for _, block := range blocks(t, guide, "go") {
@@ -42,7 +43,7 @@ func TestGuidePrograms(t *testing.T) {
 			if test {
 				file = filepath.Join(at, "guide_test.go")
 			}
-			noErr(t, os.WriteFile(file, []byte(block), 0o600))
+			require.NoError(t, os.WriteFile(file, []byte(block), 0o600))
 			if test {
 				run("", "go", "test", file)
 			} else {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -21,7 +22,7 @@ func TestReadme(t *testing.T) {
 		t.Skip("links the program twice; needs GCSUP_TEST_FULL=1")
 	}
 	page, err := os.ReadFile("../../README.md")
-	noErr(t, err)
+	require.NoError(t, err)
 	if lines := strings.Count(string(page), "\n"); lines > 80 {
 		t.Errorf("README.md has %d lines, want at most 80", lines)
 	}
@@ -66,6 +67,6 @@ func TestReadme(t *testing.T) {
 func goEnv(t *testing.T, name string) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", name).Output()
-	noErr(t, err)
+	require.NoError(t, err)
 	return strings.TrimSpace(string(out))
 }

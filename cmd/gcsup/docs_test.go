@@ -25,6 +25,7 @@ import (
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -112,7 +113,7 @@ func documents(t *testing.T) map[string]string {
 		}
 		for _, name := range names {
 			text, err := os.ReadFile(name)
-			noErr(t, err)
+			require.NoError(t, err)
 			all[name] = string(text)
 		}
 	}
@@ -180,7 +181,7 @@ func TestDocumentedFaults(t *testing.T) {
 // there are.
 func TestDocumentedTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/maintain/test-results.md")
-	noErr(t, err)
+	require.NoError(t, err)
 	var tests strings.Builder
 	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -190,7 +191,7 @@ func TestDocumentedTests(t *testing.T) {
 		tests.Write(text)
 		return err
 	})
-	noErr(t, err)
+	require.NoError(t, err)
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1) {
 		if !strings.Contains(tests.String(), "\nfunc "+name) {
 			t.Errorf("docs/maintain/test-results.md names %s, but there is no such test", name)
@@ -251,7 +252,7 @@ func TestDocumentedLimits(t *testing.T) {
 func constantText(t *testing.T, file, name string) string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	noErr(t, err)
+	require.NoError(t, err)
 	for n := range ast.Preorder(parsed) {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {

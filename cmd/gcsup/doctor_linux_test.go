@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"gcsup/internal/require"
 )
 
 // TestDoctorDroppedPackets checks that doctor names the cause if packets to the endpoint are dropped.
@@ -14,15 +16,15 @@ func TestDoctorDroppedPackets(t *testing.T) {
 	socket := func() int {
 		t.Helper()
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		noErr(t, err)
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = unix.Close(fd) })
 		return fd
 	}
 	full := socket()
-	noErr(t, unix.Bind(full, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	noErr(t, unix.Listen(full, 0))
+	require.NoError(t, unix.Bind(full, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	require.NoError(t, unix.Listen(full, 0))
 	addr, err := unix.Getsockname(full)
-	noErr(t, err)
+	require.NoError(t, err)
 	for range 4 {
 		_ = unix.Connect(socket(), addr) // EINPROGRESS
 	}

@@ -15,6 +15,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // runDoctor runs doctor with checks that take at most limit.
@@ -46,7 +47,7 @@ func TestDoctorSilentEndpoint(t *testing.T) {
 		t.Errorf("a check may take %v", checkLimit)
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // which never accepts: the system does
-	noErr(t, err)
+	require.NoError(t, err)
 	defer silent.Close()
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -97,7 +98,7 @@ func TestDoctorNamesCheck(t *testing.T) {
 // request, the exit code is that of cp.
 func TestDoctorStranger(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "a")
-	noErr(t, os.WriteFile(source, []byte("a"), 0o600))
+	require.NoError(t, os.WriteFile(source, []byte("a"), 0o600))
 	for _, c := range []struct {
 		status, code int
 		want         string
@@ -133,7 +134,7 @@ func TestDoctorStranger(t *testing.T) {
 // bucket does not grant.
 func TestDoctorManagedFolder(t *testing.T) {
 	gcs, err := fakegcs.New(&fakegcs.Options{Buckets: []fakegcs.Bucket{{Name: "demo", UniformAccess: true}}})
-	noErr(t, err)
+	require.NoError(t, err)
 	defer gcs.Close()
 	bucketGrants := []string{"storage.objects.list"}
 	service := &iam{Handler: gcs}
@@ -167,7 +168,7 @@ func TestDoctorManagedFolder(t *testing.T) {
 // TestDoctorPermissions checks what doctor prints about permissions that an upload can do without.
 func TestDoctorPermissions(t *testing.T) {
 	gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	noErr(t, err)
+	require.NoError(t, err)
 	defer gcs.Close()
 	service := &iam{Handler: gcs}
 	srv := httptest.NewServer(service)

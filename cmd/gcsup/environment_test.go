@@ -9,6 +9,7 @@ import (
 
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // TestEnvironmentBadValues checks that each flag of each command has a variable,
@@ -33,7 +34,7 @@ func TestEnvironmentBadValues(t *testing.T) {
 				}
 				t.Setenv(cmdline.Variable(f.Name), bad)
 				same := commandOf(t, strings.Fields(cmd.CommandPath())[1:]...)
-				noErr(t, same.ParseFlags(args))
+				require.NoError(t, same.ParseFlags(args))
 				err := envRules.Set(same)
 				want := cmdline.Variable(f.Name) + ` "` + bad + `": want `
 				if err == nil || exit.Classify(err).Code != exit.Usage || !strings.HasPrefix(err.Error(), want) {
@@ -65,7 +66,7 @@ func TestExclusiveFlags(t *testing.T) {
 						if err := envRules.Set(cmd); err != nil {
 							t.Errorf("only --%s: %v", first, err)
 						}
-						noErr(t, cmd.Flags().Set(name, validValue(cmd.Flags().Lookup(name))))
+						require.NoError(t, cmd.Flags().Set(name, validValue(cmd.Flags().Lookup(name))))
 					}
 					if err := envRules.Set(cmd); err == nil || err.Error() != want || exit.Classify(err).Code != exit.Usage {
 						t.Errorf("%s: error %v, want %s", cmd.Name(), err, want)
@@ -84,7 +85,7 @@ func TestExclusiveFlags(t *testing.T) {
 		"--skip-identical": "--no-clobber and --skip-identical exclude each other", // which may replace objects
 	} {
 		cmd := commandOf(t, "cp")
-		noErr(t, cmd.ParseFlags(strings.Fields(args)))
+		require.NoError(t, cmd.ParseFlags(strings.Fields(args)))
 		got := ""
 		if err := envRules.Set(cmd); err != nil {
 			got = err.Error()
@@ -140,7 +141,7 @@ func TestEnvironment(t *testing.T) {
 		}
 		cmd := commandOf(t, "cp")
 		cmd.InitDefaultHelpFlag()
-		noErr(t, cmd.ParseFlags(c.args))
+		require.NoError(t, cmd.ParseFlags(c.args))
 		if err := envRules.Set(cmd); err != nil {
 			t.Errorf("%v %v: %v", c.env, c.args, err)
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestWordsFromEnv checks that a command that can be pasted has the flags from the
@@ -15,8 +17,8 @@ func TestWordsFromEnv(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	cp := commandOf(t, "cp")
-	noErr(t, cp.Flags().Parse([]string{"--jobs=4"}))
-	noErr(t, envRules.Set(cp))
+	require.NoError(t, cp.Flags().Parse([]string{"--jobs=4"}))
+	require.NoError(t, envRules.Set(cp))
 	want := []string{"--content-language=de, en", "--emulator", "--metadata=a=b", "--skip-identical=mtime"}
 	if got := wordsFromEnv(cp.Flags()); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

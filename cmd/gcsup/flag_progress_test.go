@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"gcsup/internal/require"
 )
 
 // TestView checks what a run shows on a terminal and elsewhere.
 func TestView(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	master, tty, err := pty.Open()
-	noErr(t, err)
+	require.NoError(t, err)
 	defer master.Close()
 	defer tty.Close()
 	read, pipe, err := os.Pipe()
-	noErr(t, err)
+	require.NoError(t, err)
 	defer read.Close()
 	defer pipe.Close()
 	var file bytes.Buffer

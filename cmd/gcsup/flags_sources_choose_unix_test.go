@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/tree"
 )
@@ -22,7 +23,7 @@ import (
 // come from a pipe or a FIFO.
 func TestChooseIsInterrupted(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	noErr(t, syscall.Mkfifo(fifo, 0o600))
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	in, feed := io.Pipe()
 	t.Cleanup(func() {
 		_ = feed.Close()
@@ -37,7 +38,7 @@ func TestChooseIsInterrupted(t *testing.T) {
 		var flags sourceFlags
 		fs := pflag.NewFlagSet("cp", pflag.ContinueOnError)
 		flags.add(fs)
-		noErr(t, fs.Parse(args))
+		require.NoError(t, fs.Parse(args))
 		var sources []string
 		if !flags.list() {
 			sources = []string{t.TempDir()}

@@ -11,6 +11,7 @@ import (
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -22,14 +23,14 @@ func parsed(t *testing.T, args ...string) (*cpFlags, *pflag.FlagSet) {
 	f.send.add(fs)
 	f.output.add(fs)
 	fs.String(configFlag, "", "")
-	noErr(t, fs.Parse(args))
+	require.NoError(t, fs.Parse(args))
 	return &f, fs
 }
 
 func TestSendOptions(t *testing.T) {
 	f, _ := parsed(t)
 	got, err := f.send.options()
-	noErr(t, err)
+	require.NoError(t, err)
 	if _, err := upload.New(nil, &got); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
@@ -51,7 +52,7 @@ func TestSendOptions(t *testing.T) {
 
 func TestResumeCommand(t *testing.T) {
 	here, err := filepath.Abs(".")
-	noErr(t, err)
+	require.NoError(t, err)
 	for _, c := range []struct {
 		args []string
 		env  map[string]string

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"gcsup/internal/require"
 )
 
 var manDir = flag.String("man", "", "write the man pages to this directory")
@@ -26,14 +28,14 @@ func TestManPages(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	noErr(t, os.MkdirAll(dir, 0o777))
+	require.NoError(t, os.MkdirAll(dir, 0o777))
 	root, _ := newRoot(stdio{strings.NewReader(""), io.Discard, io.Discard})
 	root.InitDefaultCompletionCmd("man")
 	writeManPages(t, root, dir, manDate(t))
 	var pages []string
 	for _, topic := range topics() {
 		pages = append(pages, filepath.Join(dir, topicName(topic)+".7"))
-		noErr(t, os.WriteFile(pages[len(pages)-1], []byte(topicPage(topic, manDate(t))), 0o666))
+		require.NoError(t, os.WriteFile(pages[len(pages)-1], []byte(topicPage(topic, manDate(t))), 0o666))
 	}
 	for _, cmd := range append(leaves(root), root) {
 		if cmd != root && !cmd.IsAvailableCommand() { // help has no page
@@ -64,11 +66,11 @@ func TestManPages(t *testing.T) {
 func checkSeeAlso(t *testing.T, dir string) {
 	t.Helper()
 	pages, err := os.ReadDir(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	named := map[string]bool{}
 	for _, page := range pages {
 		text, err := os.ReadFile(filepath.Join(dir, page.Name()))
-		noErr(t, err)
+		require.NoError(t, err)
 		_, also, _ := strings.Cut(string(text), "\n.SH SEE ALSO\n")
 		for other := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(also), `\-`, "-"), ", ") {
 			name, section, _ := strings.Cut(strings.TrimSuffix(other, ")"), "(")
@@ -113,5 +115,5 @@ func writeManPages(t *testing.T, cmd *cobra.Command, dir, date string) {
 		}
 	}
 	cmd.InitDefaultHelpFlag()
-	noErr(t, os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, date)), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, date)), 0o666))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/require"
 )
 
 // manDate returns the month of the pages: that of SOURCE_DATE_EPOCH, or this month.
@@ -22,7 +23,7 @@ func manDate(t *testing.T) string {
 	at := time.Now()
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
-		noErr(t, err)
+		require.NoError(t, err)
 		at = time.Unix(seconds, 0)
 	}
 	return at.UTC().Format("Jan 2006")

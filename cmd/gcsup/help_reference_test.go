@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/require"
 )
 
 const referenceFile = "../../docs/reference/reference.md"
@@ -23,10 +24,10 @@ const defaultsTitle = "Defaults"
 func TestReference(t *testing.T) {
 	want := reference()
 	if *update {
-		noErr(t, os.WriteFile(referenceFile, []byte(want), 0o666))
+		require.NoError(t, os.WriteFile(referenceFile, []byte(want), 0o666))
 	}
 	have, err := os.ReadFile(referenceFile)
-	noErr(t, err)
+	require.NoError(t, err)
 	if string(have) == want {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 	"gcsup/upload/tree"
 )
 
@@ -52,7 +53,7 @@ func (n node) text() string { return fmt.Sprint(n.value) }
 func (n node) number() int {
 	n.t.Helper()
 	i, err := strconv.Atoi(n.text())
-	noErr(n.t, err)
+	require.NoError(n.t, err)
 	return i
 }
 
@@ -79,7 +80,7 @@ func (n node) numbers() (all []int) {
 func manifestOf(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "how-to", "schedulers", name))
-	noErr(t, err)
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -87,7 +88,7 @@ func manifestOf(t *testing.T, name string) string {
 func decode(t *testing.T, text string) node {
 	t.Helper()
 	var value any
-	noErr(t, yaml.Unmarshal([]byte(text), &value))
+	require.NoError(t, yaml.Unmarshal([]byte(text), &value))
 	return node{t, value}
 }
 
@@ -259,7 +260,7 @@ func TestSlurmScript(t *testing.T) {
 		"srun":     "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit $CODE\n",
 		"scontrol": "#!/bin/sh\necho scontrol \"$@\"\n",
 	} {
-		noErr(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700))
 	}
 	runScript := func(code int, more ...string) []string {
 		cmd := exec.Command(bash, "-c", text)

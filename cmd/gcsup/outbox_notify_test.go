@@ -17,6 +17,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/screen"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/upload/outbox"
 )
@@ -25,11 +26,11 @@ import (
 func notifySocket(t *testing.T) (path string, conn *net.UnixConn) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of a socket must be short
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path = filepath.Join(dir, "socket")
 	conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return path, conn
 }
@@ -37,7 +38,7 @@ func notifySocket(t *testing.T) (path string, conn *net.UnixConn) {
 // received waits for a datagram with the line want, and returns its lines and those of the datagrams before it.
 func received(t *testing.T, conn *net.UnixConn, want string) (lines []string) {
 	t.Helper()
-	noErr(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	buf := make([]byte, 4096)
 	for {
 		n, err := conn.Read(buf)
@@ -61,7 +62,7 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("gcsup", "outbox", "run", dir, "gs://demo/in", "--settle=0", "--state-dir="+filepath.Join(t.TempDir(), "state"))
 	cmd.Env = append(os.Environ(), "STORAGE_EMULATOR_HOST="+srv.URL, "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=600000")
-	noErr(t, os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("content"), 0o600))
 	run := testprocess.Start(t, cmd)
 	if before := strings.Join(received(t, conn, "READY=1"), "\n"); strings.Contains(before, "STOPPING") {
 		t.Errorf("before READY: %q", before)
@@ -74,11 +75,11 @@ func TestOutboxUnderSystemd(t *testing.T) {
 	}
 	// A process that hangs sends no sign of life.
 	run.Signal(syscall.SIGSTOP)
-	noErr(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
 	if _, err := io.Copy(io.Discard, conn); !errors.Is(err, os.ErrDeadlineExceeded) { // what was sent before
 		t.Fatal(err)
 	}
-	noErr(t, conn.SetReadDeadline(time.Now().Add(time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Second)))
 	if n, err := conn.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a stopped process sent %d bytes, %v", n, err)
 	}
@@ -105,7 +106,7 @@ func TestStoppingAtOnce(t *testing.T) {
 		stop := n.start(ctx, func() outbox.Status { return outbox.Status{} })
 		cancel()
 		stop()
-		noErr(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 		if _, err := conn.Read(make([]byte, 100)); err != nil {
 			t.Fatalf("no STOPPING=1: %v", err)
 		}

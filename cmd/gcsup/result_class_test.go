@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gcsup/internal/cli/result"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -27,7 +28,7 @@ func TestOutcomeIsPrintable(t *testing.T) {
 	o.report(done, false, &upload.Result{Spec: spec, Object: &session.Object{}}, nil)
 	o.report(done, false, &upload.Result{Spec: spec, Planned: true}, nil)
 	o.report(done, true, &upload.Result{Spec: spec, Skipped: upload.SkipExisting}, nil)
-	noErr(t, r.flush())
+	require.NoError(t, r.flush())
 	if text := out.String() + errs.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Count(text, "gs://bkt/a?") != 3 {
 		t.Errorf("printed %q", text)
 	}
@@ -49,14 +50,14 @@ func TestFailuresWithOneCause(t *testing.T) {
 		report(object, down)
 	}
 	report("f", &session.Error{Op: session.OpInsert, Kind: session.ErrPermission, Status: 403})
-	noErr(t, r.flush())
+	require.NoError(t, r.flush())
 	if text := errs.String(); strings.Count(text, "retries exhausted: 503") != result.MaxNamed || !strings.Contains(text, "f to gs://bkt/f: permission denied") || strings.Contains(text, "insert") {
 		t.Errorf("printed %s", text)
 	}
 	for _, object := range []string{"g", "h", "i", "j"} {
 		o.report(task{source: object, destination: "gs://bkt/" + object}, false, &upload.Result{Object: &session.Object{}, SourceKept: fs.ErrPermission}, nil)
 	}
-	noErr(t, r.flush())
+	require.NoError(t, r.flush())
 	if text := errs.String(); !strings.Contains(text, "i: not removed, although gs://bkt/i exists: permission denied\n") || strings.Contains(text, "gs://bkt/j") {
 		t.Errorf("printed %s", text)
 	}

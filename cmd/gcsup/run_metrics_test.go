@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -37,7 +38,7 @@ func TestListen(t *testing.T) {
 	t.Cleanup(release)
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source")
-	noErr(t, os.WriteFile(source, make([]byte, 9<<20), 0o600))
+	require.NoError(t, os.WriteFile(source, make([]byte, 9<<20), 0o600))
 	env := []string{"STORAGE_EMULATOR_HOST=" + srv.URL, "HOME=" + dir}
 	cp := []string{"cp", source, "gs://demo/held", "--state-dir=" + filepath.Join(dir, "state")}
 
@@ -81,7 +82,7 @@ func TestListen(t *testing.T) {
 func fetchPage(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -455,11 +455,3 @@ func scriptObjects(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("objects %q, want %q", got, want)
 	}
 }
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -15,13 +15,14 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // blocks returns the fenced blocks of a guide in a language.
 func blocks(t *testing.T, guide, language string) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/how-to/" + guide)
-	noErr(t, err)
+	require.NoError(t, err)
 	var found []string
 	for _, m := range regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
 		if m[1] == language {
@@ -38,7 +39,7 @@ func blocks(t *testing.T, guide, language string) []string {
 func unit(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/dist/package/" + name)
-	noErr(t, err)
+	require.NoError(t, err)
 	return strings.NewReplacer("=/usr/bin/gcsup", "=/usr/local/bin/gcsup", "${BUCKET}", "my-bucket").Replace(string(text))
 }
 
@@ -96,8 +97,8 @@ func TestServiceCommands(t *testing.T) {
 					continue
 				}
 				at := filepath.Join(dir, arg)
-				noErr(t, os.MkdirAll(at, 0o777))
-				noErr(t, os.WriteFile(filepath.Join(at, "dump.sql"), make([]byte, 10<<20), 0o666))
+				require.NoError(t, os.MkdirAll(at, 0o777))
+				require.NoError(t, os.WriteFile(filepath.Join(at, "dump.sql"), make([]byte, 10<<20), 0o666))
 				args[i] = at + "/."
 			}
 			args = append(args, "--json")
@@ -122,7 +123,7 @@ func TestServiceOutbox(t *testing.T) {
 		return strings.Fields(m[1])
 	}
 	page, err := os.ReadFile("../../docs/how-to/outbox.md")
-	noErr(t, err)
+	require.NoError(t, err)
 	run := command(`/usr/local/bin/gcsup (.*)`, unit(t, "gcsup-wal.service"))
 	put := command(`archive_command = '/usr/local/bin/gcsup (.*)'`, string(page))
 	dir := t.TempDir()
@@ -137,8 +138,8 @@ func TestServiceOutbox(t *testing.T) {
 			}
 		}
 	}
-	noErr(t, os.Mkdir(wal, 0o700))
-	noErr(t, os.WriteFile(segment, make([]byte, 1<<20), 0o600))
+	require.NoError(t, os.Mkdir(wal, 0o700))
+	require.NoError(t, os.WriteFile(segment, make([]byte, 1<<20), 0o600))
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true})
 	t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
 	t.Setenv("GCSUP_STATE_DIR", filepath.Join(dir, "state"))
@@ -176,7 +177,7 @@ func TestServiceUnits(t *testing.T) {
 		text := strings.ReplaceAll(unit(t, name), "/usr/local/bin/gcsup", "/bin/true")
 		text = regexp.MustCompile("(?m)^Documentation=.*\n").ReplaceAllString(text, "")
 		files = append(files, filepath.Join(dir, name))
-		noErr(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 	"gcsup/session"
 )
 
@@ -22,7 +23,7 @@ func TestUnreadableSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "secret")
-	noErr(t, os.WriteFile(path, []byte("x"), 0))
+	require.NoError(t, os.WriteFile(path, []byte("x"), 0))
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // it ends with the goroutine

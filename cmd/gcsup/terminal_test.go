@@ -20,6 +20,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/screen/screentest"
+	"gcsup/internal/require"
 )
 
 // TestProgramOnATerminal runs the program on a pseudo-terminal of 80 columns, and
@@ -35,19 +36,19 @@ func TestProgramOnATerminal(t *testing.T) {
 	}}})
 	dir := t.TempDir()
 	const deep = "a-directory-with-a-long-name/another-one/"
-	noErr(t, os.MkdirAll(filepath.Join(dir, "src", deep), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "src", deep), 0o700))
 	for i, name := range []string{"small.txt", deep + "disk.img"} {
-		noErr(t, writeRandom(filepath.Join(dir, "src", name), int64(1+i*9)<<20, uint64(i)))
+		require.NoError(t, writeRandom(filepath.Join(dir, "src", name), int64(1+i*9)<<20, uint64(i)))
 	}
 	self, err := os.Executable()
-	noErr(t, err)
+	require.NoError(t, err)
 	program := filepath.Join(dir, "gcsup") // testscript runs main under this name
-	noErr(t, os.Symlink(self, program))
+	require.NoError(t, os.Symlink(self, program))
 	cmd := exec.Command(program, "cp", "-r", "--chunk-size=1MiB", "--limit-rate=5MiB", "src", "gs://demo/x")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+dir, "GCSUP_STATE_DIR="+filepath.Join(dir, "state"), "STORAGE_EMULATOR_HOST="+server.URL)
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
-	noErr(t, err)
+	require.NoError(t, err)
 	defer master.Close()
 	out, err := io.ReadAll(master)
 	if err != nil && !errors.Is(err, syscall.EIO) { // EIO: the program ended
@@ -61,7 +62,7 @@ func TestProgramOnATerminal(t *testing.T) {
 	row := regexp.MustCompile(`^(…/\S*|small\.txt) +\[[=-]* *\] +(\d+)%`)
 	frames, last, waited, counted := 0, 0, false, false
 	for _, part := range strings.SplitAfter(string(out), "\x1b[?7h") { // the end of a frame
-		noErr(t, s.Write(part))
+		require.NoError(t, s.Write(part))
 		for _, l := range s.Lines() {
 			counted = counted || strings.HasPrefix(l, "file 1 of 2 ")
 			m := row.FindStringSubmatch(l)

@@ -14,6 +14,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/require"
 )
 
 // exportedDoc returns an export of an upload of 20 bytes.
@@ -24,7 +25,7 @@ func exportedDoc(t *testing.T, endpoint, source string, spec map[string]any) []b
 		"session_uri": endpoint + "/upload/storage/v1/b/evil-bucket/o?upload_id=secret",
 		"source":      map[string]any{"size": 20}, "checkpoints": nil,
 	})
-	noErr(t, err)
+	require.NoError(t, err)
 	sum := sha256.Sum256(token)
 	return fmt.Appendf(nil, `{"v":1,"sha256":%q,"upload":%s}`, hex.EncodeToString(sum[:]), token)
 }
@@ -36,7 +37,7 @@ func TestImportUntrusted(t *testing.T) {
 	t.Setenv("STORAGE_EMULATOR_HOST", "")
 	t.Setenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "")
 	source := filepath.Join(t.TempDir(), "source")
-	noErr(t, os.WriteFile(source, make([]byte, 20), 0o600))
+	require.NoError(t, os.WriteFile(source, make([]byte, 20), 0o600))
 	plain := map[string]any{"bucket": "evil-bucket", "object": "o", "content_type": "text/plain", "if_generation_match": 0, "no_clobber": true}
 	const real = "https://storage.googleapis.com"
 	for _, c := range []struct {

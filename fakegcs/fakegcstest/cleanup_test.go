@@ -11,6 +11,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
+	"gcsup/internal/require"
 )
 
 const (
@@ -27,12 +28,8 @@ func put(suffix string) fakegcstest.Step {
 func serveGCS(t *testing.T, alter func(gcs http.Handler) http.Handler) (*fakegcs.Server, fakegcstest.Target) {
 	t.Helper()
 	gcs, err := fakegcs.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 	var handler http.Handler = gcs
 	if alter != nil {
 		handler = alter(gcs)
@@ -163,9 +160,7 @@ func TestBucketName(t *testing.T) {
 	for _, like := range []string{"abc", "a.domain.example.com", strings.Repeat("a1", 40)} {
 		gcs, target := serveGCS(t, nil)
 		target.Bucket = like
-		if err := gcs.CreateBucket(fakegcs.Bucket{Name: like}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, gcs.CreateBucket(fakegcs.Bucket{Name: like}))
 		c := fakegcstest.Case{Name: "x", Bucket: `{"storageClass":"NEARLINE"}`, None: true, Steps: []fakegcstest.Step{{
 			Method: "GET", Path: "/storage/v1/b/{bucket}", Status: 200,
 			Match: []string{`"name": "[a-z0-9-]{5,63}"`, `"storageClass": "NEARLINE"`, `"retentionDurationSeconds": "0"`, `!"name": "` + like + `"`},
@@ -205,9 +200,7 @@ func TestRateLimit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				gcs, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer gcs.Close()
 				left := test.refusals
 				handler := func(w http.ResponseWriter, r *http.Request) {

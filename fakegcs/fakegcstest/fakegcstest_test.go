@@ -5,6 +5,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
+	"gcsup/internal/require"
 )
 
 func TestFakeGCS(t *testing.T) {
@@ -21,9 +22,7 @@ func TestFakeGCS(t *testing.T) {
 			}
 			fakegcstest.Run(t, func(t *testing.T) fakegcstest.Target {
 				srv := fakegcs.NewServer(t, test.opts(t))
-				if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 				return fakegcstest.Target{URL: srv.URL, Bucket: "bkt", Project: "any"}
 			})
 		})

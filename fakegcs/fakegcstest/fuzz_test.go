@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // The fuzz targets are in this package because its test binary is small. That of
@@ -33,12 +34,8 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Add("POST", "/batch/storage/v1", "sep", []byte("--sep\r\nContent-ID: <1>\r\n\r\nGET /storage/v1/b/bkt/o?fields=items HTTP/1.1\n\n--sep--"))
 	gcs, err := fakegcs.New(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
+	require.NoError(f, gcs.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 	f.Fuzz(func(t *testing.T, method, target, header string, body []byte) {
 		serve(t, gcs, method, target, header, body)
 	})
@@ -76,9 +73,7 @@ func FuzzParseFaults(f *testing.F) {
 			return
 		}
 		text, err := json.Marshal(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if list == nil {
 			return
 		}

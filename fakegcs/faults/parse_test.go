@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 func TestParse(t *testing.T) {
@@ -22,9 +23,7 @@ func TestParse(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	text, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := faults.Parse(bytes.NewReader(text))
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(list) {
 		t.Errorf("a round trip gives %v, %v", again, err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/memnet"
+	"gcsup/internal/require"
 )
 
 func connect(t *testing.T) (client, server net.Conn) {
@@ -30,9 +31,7 @@ func connect(t *testing.T) (client, server net.Conn) {
 		accepted <- c
 	}()
 	client, err := dial(context.Background(), "tcp", "anywhere:80")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client, <-accepted
 }
 
@@ -43,9 +42,7 @@ func TestCloseGivesTheRestThenEOF(t *testing.T) {
 	if _, err := client.Write([]byte("last words")); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.Close())
 	got, err := io.ReadAll(server)
 	if string(got) != "last words" || err != nil {
 		t.Errorf("read %q, %v, want the written bytes and no error", got, err)
@@ -88,9 +85,7 @@ func TestResetLosesTheRest(t *testing.T) {
 
 func TestCloseWriteKeepsTheOtherDirection(t *testing.T) {
 	client, server := connect(t)
-	if err := client.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.(interface{ CloseWrite() error }).CloseWrite())
 	if _, err := server.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("Read = %v, want io.EOF", err)
 	}
@@ -205,9 +200,7 @@ func TestHTTPInABubble(t *testing.T) {
 		body := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB, 16 buffers full
 		start := time.Now()
 		resp, err := (&http.Client{Transport: tr}).Post("http://pipe/", "", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if !bytes.Equal(got, body) || err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 func TestSpread(t *testing.T) {
@@ -53,9 +55,7 @@ func TestTable(t *testing.T) {
 			}
 			requests = float64(1 + 2*way)
 			values, err := (&Suite{}).measure(c, &Run{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			results[way].add(values)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/session"
 )
 
@@ -18,15 +19,11 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	srv := fakegcs.NewServer(t, nil)
 	client, err := session.NewClient(srv.Client(), srv.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	send := func(method, path, body string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+"/storage/v1/b"+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp, err := srv.Client().Do(req)
 		if err != nil || resp.Body.Close() != nil || resp.StatusCode != 200 {
 			t.Fatal(resp, err)
@@ -53,9 +50,7 @@ func TestConfig(t *testing.T) {
 	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
 	defer html.Close()
 	other, err := session.NewClient(html.Client(), html.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, r := bucket.Notifications(t.Context(), other, "bkt", ""); r.Status != 0 || r.Err == nil {
 		t.Errorf("of a proxy: %d, %v", r.Status, r.Err)
 	}

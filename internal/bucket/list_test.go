@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/session"
 )
 
@@ -26,9 +27,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func newClient(t testing.TB, f roundTrip) *session.Client {
 	t.Helper()
 	c, err := session.NewClient(&http.Client{Transport: f}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 

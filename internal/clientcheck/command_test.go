@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestMain makes the test binary the naive client if its first argument is "naive": the others are
@@ -33,18 +35,14 @@ func TestMain(m *testing.M) {
 func command(t *testing.T, b bug) Client {
 	t.Helper()
 	c, err := Command([]string{os.Args[0], "naive", fmt.Sprint(int(b)), "{file}", "{bucket}", "{object}", "{dir}"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
 // TestKilledCommand checks that a command is killed, and continues in the second run.
 func TestKilledCommand(t *testing.T) {
 	v, list, err := Run(t.Context(), command(t, none), script(t, "killed"), small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !v.Met || v.Outcome() != Passed || v.Cost.Twice > naiveChunk || v.Cost.Open != 0 {
 		t.Errorf("%+v%s", v, conversation(list))
 	}
@@ -56,9 +54,7 @@ func TestKilledCommand(t *testing.T) {
 // TestFailedCommand checks that an exit code is a failure, and that its message is kept.
 func TestFailedCommand(t *testing.T) {
 	v, _, err := Run(t.Context(), command(t, givesUpOn503), script(t, "503-before"), small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if v.End != Failed || v.Outcome() != Faulty || !strings.Contains(v.Message, "exit status 3: status 503") {
 		t.Errorf("%+v", v)
 	}
@@ -69,9 +65,7 @@ func TestCommandWithoutEnd(t *testing.T) {
 	o := small
 	o.Limit = time.Second
 	v, _, err := Run(t.Context(), command(t, asksDeadSession), script(t, "404"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if v.End != NoEnd || !v.Failed(PartTruth) {
 		t.Errorf("%+v", v)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"gcsup/internal/require"
 )
 
 // TestPage checks that a page has the failed script with its conversation, and that nothing in it is markup of
@@ -50,16 +52,12 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	s := script(t, "nothing-stored")
 	v, list, err := Run(t.Context(), client(ignoresRange), s, small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v.Message = "<script>document.title = 'run'</script>"
 	dir := t.TempDir()
 	path := filepath.Join(dir, "page.html")
 	page := Page("client <b>", []Result{{Script: s, Verdict: v, Exchanges: list}})
-	if err := os.WriteFile(path, page, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, page, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	browser := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu",
@@ -70,9 +68,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatalf("%v: %v", browser.Args, err)
 	}
 	doc, err := html.Parse(bytes.NewReader(dom))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	count, shown := map[string]int{}, ""
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode {

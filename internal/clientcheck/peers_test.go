@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 var update = flag.Bool("update", false, "write the clients that were checked into docs/emulator/emulator.md")
@@ -38,22 +40,16 @@ type peerFault struct {
 // emulator check-client --json.
 func TestPeers(t *testing.T) {
 	text, err := os.ReadFile("testdata/peers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var peers []peer
-	if err := json.Unmarshal(text, &peers); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &peers))
 	for _, p := range peers {
 		p.check(t)
 	}
 	const page, end = "../../docs/emulator/emulator.md", "<!-- end of the clients -->\n"
 	const begin = "<!-- go test ./internal/clientcheck -run TestPeers -update writes this -->\n"
 	text, err = os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before, rest, found := bytes.Cut(text, []byte(begin))
 	was, after, ended := bytes.Cut(rest, []byte(end))
 	table := peerTable(peers)
@@ -63,9 +59,7 @@ func TestPeers(t *testing.T) {
 	case string(was) == table:
 	case *update:
 		text = slices.Concat(before, []byte(begin), []byte(table), []byte(end), after)
-		if err := os.WriteFile(page, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(page, text, 0o644))
 	default:
 		t.Errorf("the table in %s is old; run go test -run TestPeers -update\n%s", page, table)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // small has at least three chunks of the naive client.
@@ -40,9 +42,7 @@ func TestRightClientPasses(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			v, list, err := Run(t.Context(), client(none), s, small)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if len(v.Failures) > 0 {
 				t.Errorf("%+v%s", v, conversation(list))
 			}
@@ -116,9 +116,7 @@ func TestBrokenClients(t *testing.T) {
 				o.Limit = 4 * time.Second
 			}
 			v, list, err := Run(t.Context(), client(test.bug), script(t, test.script), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			found := slices.ContainsFunc(v.Failures, func(f Failure) bool { return string(f.Part)+" "+f.Rule == test.want })
 			if !found {
 				t.Errorf("bug %d: %+v, want %s%s", test.bug, v, test.want, conversation(list))
@@ -133,9 +131,7 @@ func TestSecure(t *testing.T) {
 	o.TLS = true
 	for _, name := range []string{"plain", "cut-in-chunk", "cut-before-end", "reply-lost", "killed"} {
 		v, list, err := Run(t.Context(), client(none), script(t, name), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if v.Outcome() != Passed {
 			t.Errorf("%+v%s", v, conversation(list))
 		}
@@ -146,16 +142,12 @@ func TestSecure(t *testing.T) {
 // killed and starts over leaves a session behind.
 func TestCostOfRun(t *testing.T) {
 	v, list, err := Run(t.Context(), client(none), script(t, "source-changed"), small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if v.Cost.Open != 1 || v.Cost.Twice < small.Size/2-naiveChunk || v.Cost.Blind != 0 {
 		t.Errorf("%+v%s", v.Cost, conversation(list))
 	}
 	v, list, err = Run(t.Context(), client(asksDeadSession), script(t, "reply-lost"), small) // which never asks
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if v.Outcome() != Passed || v.Cost.Blind != 1 || v.Cost.Twice != naiveChunk {
 		t.Errorf("%+v%s", v.Cost, conversation(list))
 	}

@@ -6,15 +6,15 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"gcsup/internal/require"
 )
 
 // of returns the congestion control of a connection.
 func of(t *testing.T, c net.Conn) string {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var name [16]byte
 	size := uint32(len(name))
 	var errno syscall.Errno
@@ -31,9 +31,7 @@ func of(t *testing.T, c net.Conn) string {
 func connect(t *testing.T, name string) (net.Conn, error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	c, err := (&net.Dialer{Control: Control(name)}).Dial("tcp", l.Addr().String())
 	if err == nil {
@@ -45,9 +43,7 @@ func connect(t *testing.T, name string) (net.Conn, error) {
 // TestControl checks which congestion control a connection has. reno is part of each kernel.
 func TestControl(t *testing.T) {
 	plain, err := connect(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	system := of(t, plain)
 	for name, want := range map[string]string{System: system, Auto: system, "reno": "reno"} {
 		c, err := connect(t, name)
@@ -85,22 +81,16 @@ func TestAuto(t *testing.T) {
 		return
 	}
 	c, err := connect(t, "reno")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, err := c.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tt := range []struct{ network, address, want string }{
 		{"tcp4", "127.0.0.1:443", "reno"},
 		{"tcp6", "[::1]:443", "reno"},
 		{"udp4", "192.0.2.1:443", "reno"},
 		{"tcp4", "192.0.2.1:443", best},
 	} {
-		if err := control(tt.network, tt.address, raw); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, control(tt.network, tt.address, raw))
 		if got := of(t, c); got != tt.want {
 			t.Errorf("%s to %s has %s, want %s", tt.network, tt.address, got, tt.want)
 		}

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestAPI compares the exported names of the public packages with docs/reference/api.txt, so that a change of
@@ -59,19 +61,13 @@ func TestAPI(t *testing.T) {
 		writeAPI(&got, fset, p)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name := filepath.Join(root, "docs", "reference", "api.txt")
 	if *update {
-		if err := os.WriteFile(name, got.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, got.Bytes(), 0o666))
 	}
 	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if line := differs(got.String(), string(want)); line != "" {
 		t.Errorf("docs/reference/api.txt is not true from this line: %s\nrun: go test ./internal/deptest -run TestAPI -update", line)
 	}

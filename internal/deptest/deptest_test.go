@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // imports lists what packages and trees of packages may import, besides the standard library:
@@ -72,9 +74,7 @@ func TestImports(t *testing.T) {
 		cmd := exec.Command("go", "list", "-f", `{{.ImportPath}};{{join .Imports " "}};{{join .Deps " "}}`, "gcsup/...")
 		cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for line := range strings.Lines(string(out)) {
 			fields := strings.Split(line, ";")
 			path, row := strings.TrimPrefix(fields[0], module), ""

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 const root = "../.."
@@ -24,9 +26,7 @@ var module = strings.TrimSuffix(reflect.TypeFor[program]().PkgPath(), "internal/
 func designPage(t *testing.T) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "maintain", "design.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(page)
 }
 
@@ -95,9 +95,7 @@ func importsOf(t *testing.T, dir string) (all []string) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, spec := range file.Imports {
 			imported, _ := strconv.Unquote(spec.Path.Value)
 			all = append(all, imported)

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 var update = flag.Bool("update", false, "write the numbers in CONTRIBUTING.md, and docs/reference/api.txt")
@@ -25,9 +27,7 @@ var mapRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([0-9.]+) \\| ([0-9.]+) 
 func TestMap(t *testing.T) {
 	name := filepath.Join(root, "CONTRIBUTING.md")
 	page, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows := map[string]*[2]float64{}
 	for _, m := range mapRow.FindAllSubmatch(page, -1) {
 		rows[string(m[1])] = new([2]float64)
@@ -60,9 +60,7 @@ func TestMap(t *testing.T) {
 			dir := string(mapRow.FindSubmatch(row)[1])
 			return fmt.Appendf(nil, "| `%s` | %.1f | %.1f |", dir, rows[dir][0], rows[dir][1])
 		})
-		if err := os.WriteFile(name, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, page, 0o644))
 	}
 	for _, m := range mapRow.FindAllSubmatch(page, -1) {
 		for kind, what := range []string{"code", "tests"} {
@@ -77,13 +75,9 @@ func TestMap(t *testing.T) {
 // TestContributing checks that the files, tests and make targets that CONTRIBUTING.md names exist.
 func TestContributing(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checked := 0
 	for _, m := range regexp.MustCompile("(?m)[`^]make ([a-z-]+)((?:[^`\\n]*`, `[a-z-]+)*)").FindAllStringSubmatch(string(page), -1) {
 		for _, target := range regexp.MustCompile("[a-z-]+").FindAllString(m[1]+m[2], -1) {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestOutside checks that upload/otel and the examples import only what other programs can import.
@@ -21,9 +23,7 @@ func TestOutside(t *testing.T) {
 				continue
 			}
 			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, i := range parsed.Imports {
 				if path, _ := strconv.Unquote(i.Path.Value); strings.Contains(path, "/internal/") {
 					t.Errorf("%s imports %s", file, path)

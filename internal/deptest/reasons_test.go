@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestReasons checks that a DESIGN.md names each module that a go.mod requires directly. The
@@ -33,9 +35,7 @@ func TestReasons(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	direct := 0
 	for _, mod := range mods {
 		out, err := exec.Command("go", "mod", "edit", "-json", mod).Output()
@@ -48,9 +48,7 @@ func TestReasons(t *testing.T) {
 				Indirect bool
 			}
 		}
-		if err := json.Unmarshal(out, &file); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(out, &file))
 		for _, r := range file.Require {
 			if r.Indirect || strings.HasPrefix(r.Path+"/", module) {
 				continue

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestReplyStatus checks that the packages of uploads do not look at the status of a reply, or at
@@ -31,13 +33,9 @@ func checkReplies(t *testing.T, path string) {
 	files, imports := load(t, fset, path)
 	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}
 	pkg, err := (&types.Config{Importer: imports}).Check(path, fset, files, info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	session, err := imports.Import("gcsup/session")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	decisive := fields(t, session, "Reply", "Status", "Inner", "Reason", "Message")
 	var description []types.Object
 	if path == "gcsup/upload" {
@@ -87,27 +85,21 @@ func fields(t *testing.T, pkg *types.Package, name string, names ...string) (lis
 func load(t *testing.T, fset *token.FileSet, path string) (files []*ast.File, imports types.Importer) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	compiled := map[string]string{}
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p struct {
 			ImportPath, Export, Dir string
 			GoFiles                 []string
 		}
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Decode(&p))
 		compiled[p.ImportPath] = p.Export
 		if p.ImportPath != path {
 			continue
 		}
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			files = append(files, file)
 		}
 	}

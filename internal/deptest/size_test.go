@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 var updateSize = flag.Bool("update-size", false, "write testdata/size.txt")
@@ -66,9 +68,7 @@ type program struct {
 func buildProgram(t *testing.T, source string) program {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "program")
 	// The length of root must not count. The flag -trimpath of go build would compile
 	// the standard library again.
@@ -79,9 +79,7 @@ func buildProgram(t *testing.T, source string) program {
 		t.Fatalf("go build %s: %v\n%s", source, err, out)
 	}
 	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	p := program{packages: map[string]int{}}
 	for _, segment := range file.Progs {
@@ -90,16 +88,12 @@ func buildProgram(t *testing.T, source string) program {
 		}
 	}
 	symbols, err := file.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range symbols {
 		p.packages[packageOf(s.Name)] += int(s.Size)
 	}
 	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p.modules = len(info.Deps)
 	return p
 }
@@ -132,9 +126,7 @@ func grown(now, before map[string]int) []string {
 func readSizes(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(sizeFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sizes := map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		var name string
@@ -153,7 +145,5 @@ func writeSizes(t *testing.T, sizes map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		fmt.Fprintln(&b, name, sizes[name])
 	}
-	if err := os.WriteFile(sizeFile, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(sizeFile, []byte(b.String()), 0o600))
 }

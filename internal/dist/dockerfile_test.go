@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestDockerfiles checks what the images have in common: they are built with the Go of go.mod, have
@@ -12,9 +14,7 @@ import (
 // the certificates for that.
 func TestDockerfiles(t *testing.T) {
 	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, language, _ := strings.Cut(string(module), "\ngo ")
 	language, _, _ = strings.Cut(language, ".0\n")
 	for name, more := range map[string][]string{
@@ -26,9 +26,7 @@ func TestDockerfiles(t *testing.T) {
 		"fakegcs": nil,
 	} {
 		text, err := os.ReadFile("../../cmd/" + name + "/Dockerfile")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lines := strings.Split(string(text), "\n")
 		want := append([]string{
 			"FROM golang:" + language + " AS build", "FROM scratch", "USER 65532:65532",

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // required returns the path of a tool that .ci/run installs. Without it the test fails in CI, and is
@@ -59,13 +61,9 @@ func TestPackages(t *testing.T) {
 	t.Chdir("../..")
 	out := t.TempDir()
 	license := filepath.Join(out, licensesName)
-	if err := os.WriteFile(license, []byte("the licenses\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(license, []byte("the licenses\n"), 0o666))
 	p := packager{pages: out, time: time.Unix(1_700_000_000, 0).UTC(), maintainer: "The Testers <testers@users.noreply.github.com>"}
-	if err := p.writePages(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.writePages())
 	var packages [2]map[string][]byte // by format
 	for i, version := range []string{"v1.0.0-rc.1", "v1.0.0-2-gabcdef0"} {
 		binary := filepath.Join(out, "gcsup-"+version)
@@ -80,9 +78,7 @@ func TestPackages(t *testing.T) {
 			var files []string
 			for i, list := range packages {
 				files = append(files, filepath.Join(dir, fmt.Sprint(i, ".", format)))
-				if err := os.WriteFile(files[i], list[format], 0o666); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(files[i], list[format], 0o666))
 			}
 			checkLifeCycle(t, manager, files[0], files[1])
 			if format == "deb" {
@@ -100,9 +96,7 @@ func checkBill(t *testing.T, binary string) {
 	for i := range bills {
 		file := filepath.Join(t.TempDir(), "bill")
 		err := writeBill(file, binary, "v1.2.3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if bills[i], err = os.ReadFile(file); err != nil {
 			t.Fatal(err)
 		}
@@ -114,16 +108,12 @@ func checkBill(t *testing.T, binary string) {
 		SpecVersion string
 		Components  []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal(bills[0], &bill); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(bills[0], &bill))
 	if bill.SpecVersion != "1.6" {
 		t.Errorf("the bill of materials has version %q of CycloneDX, want 1.6", bill.SpecVersion)
 	}
 	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []string{"std " + info.GoVersion}
 	for _, m := range info.Deps {
 		want = append(want, m.Path+" "+m.Version)
@@ -167,9 +157,7 @@ func checkReproducible(t *testing.T, p packager) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "package.deb")
-	if err := os.WriteFile(file, first["deb"], 0o666); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, first["deb"], 0o666))
 	date := p.time.Format(" 2006-01-02 15:04 ")
 	for line := range strings.Lines(command(t, ".", "dpkg-deb", "--contents", file)) {
 		if !strings.Contains(line, date) {
@@ -186,9 +174,7 @@ func written(t *testing.T, p packager, version, binary string) map[string][]byte
 	if p.version, err = packageVersion(version); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.write(dir, runtime.GOARCH, binary); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.write(dir, runtime.GOARCH, binary))
 	list := map[string][]byte{}
 	for _, format := range []string{"deb", "rpm"} {
 		found, _ := filepath.Glob(filepath.Join(dir, "*."+format)) // the pattern is valid
@@ -196,9 +182,7 @@ func written(t *testing.T, p packager, version, binary string) map[string][]byte
 			t.Fatalf("packages %q, want one for %s", found, format)
 		}
 		content, err := os.ReadFile(found[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list[format] = content
 	}
 	return list
@@ -224,13 +208,9 @@ func newDpkg(t *testing.T) packageManager {
 		}
 	}
 	for _, dir := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "var/lib/dpkg/status"), nil, 0o644))
 	return packageManager{
 		root: root, install: dpkg("--install"), upgrade: dpkg("--install"),
 		remove:      func(t *testing.T, _ string) string { return dpkg("--remove")(t, "gcsup") },
@@ -259,9 +239,7 @@ func newRPM(t *testing.T) packageManager {
 		remove: func(t *testing.T, _ string) string { return rpm("--erase")(t, "gcsup") },
 		purge: func(t *testing.T) {
 			t.Helper()
-			if err := os.Remove(filepath.Join(root, "etc/gcsup/gcsup.env.rpmsave")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Remove(filepath.Join(root, "etc/gcsup/gcsup.env.rpmsave")))
 			rpm("--install")(t, first) // with a configuration that is not edited
 			rpm("--erase")(t, "gcsup")
 		},
@@ -276,30 +254,20 @@ func newRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	shell, err := filepath.EvalSymlinks("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	copies := map[string]string{"/bin/sh": shell}
 	for _, m := range regexp.MustCompile(`(?m)(/\S+) \(0x`).FindAllStringSubmatch(command(t, root, "ldd", shell), -1) {
 		copies[m[1]] = m[1]
 	}
 	for to, from := range copies {
 		content, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := put(filepath.Join(root, to), content, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, put(filepath.Join(root, to), content, 0o755))
 	}
 	for _, dir := range []string{"run/systemd/system", "usr/bin", "tmp", "var/lib/rpm"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(root, "usr/bin/systemctl"), []byte("#!/bin/sh\necho \"$@\" >>/calls\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "usr/bin/systemctl"), []byte("#!/bin/sh\necho \"$@\" >>/calls\n"), 0o755))
 	return root
 }
 
@@ -311,9 +279,7 @@ func (m packageManager) systemctlCalls(t *testing.T) []string {
 	if err != nil {
 		t.Fatalf("no script of the package called systemctl: %v", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
@@ -357,9 +323,7 @@ func checkLifeCycle(t *testing.T, m packageManager, first, second string) {
 	}
 	edited := []byte("BUCKET=mine\n")
 	env := filepath.Join(m.root, "etc/gcsup/gcsup.env")
-	if err := os.WriteFile(env, edited, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(env, edited, 0o600))
 	if printed := m.upgrade(t, second); strings.Contains(printed, m.readme) {
 		t.Errorf("an upgrade printed what concerns a first installation:\n%s", printed)
 	}

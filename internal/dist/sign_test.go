@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 func TestSign(t *testing.T) {
@@ -13,28 +15,18 @@ func TestSign(t *testing.T) {
 	dir := t.TempDir()
 	public, secret, sums := filepath.Join(dir, "public"), filepath.Join(t.TempDir(), "secret"), filepath.Join(dir, sumsName)
 	command(t, dir, "minisign", "-G", "-W", "-p", public, "-s", secret)
-	if err := os.WriteFile(sums, []byte("00  gcsup\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(sums, []byte("00  gcsup\n"), 0o666))
 	t.Chdir(filepath.Dir(secret))
-	if err := checkKey("secret"); err != nil {
-		t.Fatal(err)
-	}
-	if err := sign("secret", sums, "gcsup v1.0.0"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, checkKey("secret"))
+	require.NoError(t, sign("secret", sums, "gcsup v1.0.0"))
 	if out := command(t, dir, "minisign", "-V", "-p", public, "-m", sums); !strings.Contains(out, "Trusted comment: gcsup v1.0.0\n") {
 		t.Errorf("minisign -V: %s", out)
 	}
-	if err := os.WriteFile(sums, []byte("01  gcsup\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(sums, []byte("01  gcsup\n"), 0o666))
 	if out, err := exec.Command("minisign", "-V", "-p", public, "-m", sums).CombinedOutput(); err == nil {
 		t.Errorf("the signature of other checksums is valid: %s", out)
 	}
-	if err := writeSums(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeSums(dir))
 	if text, err := os.ReadFile(sums); err != nil || strings.Contains(string(text), signatureName) || !strings.Contains(string(text), "  public\n") {
 		t.Errorf("new checksums: %q, %v", text, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // smallDisk makes a directory a small file system in memory, if that is permitted.
@@ -27,9 +29,7 @@ func fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	for size := 1 << 20; size > 0; size /= 16 {
 		for err = nil; err == nil; {

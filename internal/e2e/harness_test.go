@@ -23,6 +23,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -110,9 +111,7 @@ func (s *service) ask(method, target, body string, read func(io.Reader) error) e
 // must is ask for a request that succeeds.
 func (s *service) must(method, target, body string, read func(io.Reader) error) {
 	s.t.Helper()
-	if err := s.ask(method, target, body, read); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.ask(method, target, body, read))
 }
 
 // plant adds faults.
@@ -122,9 +121,7 @@ func (s *service) plant(plan ...faults.Fault) {
 		return
 	}
 	body, err := json.Marshal(plan)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.must(http.MethodPost, "/_fakegcs/faults", string(body), nil)
 }
 
@@ -185,9 +182,7 @@ func compare(t *testing.T, what string, got, want map[string]object) {
 func (s *service) identical(name, path string) bool {
 	s.t.Helper()
 	file, err := os.Open(path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	defer file.Close()
 	err = s.ask(http.MethodGet, "/storage/v1/b/demo/o/"+url.PathEscape(name)+"?alt=media", "", func(r io.Reader) error { return equal(r, file) })
 	if errors.Is(err, errAbsent) {
@@ -298,9 +293,7 @@ func account(t *testing.T, requests []fakegcs.Request, clients []*child) *ledger
 		for len(clients) > 0 && clients[0].began.Before(r.Time) {
 			l.client, l.asked, clients = clients[0], clients[0].began, clients[1:]
 		}
-		if err := l.request(r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.request(r))
 	}
 	return l
 }

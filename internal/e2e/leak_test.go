@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -64,14 +65,10 @@ func uploads(t *testing.T, random chance, dir, path string, content []byte, n in
 	t.Helper()
 	srv := fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, Discard: true, NoMD5: true, Rate: 256 << 20})
 	store, err := state.OpenDir(filepath.Join(dir, "state"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	transport := upload.NewTransport(nil)
 	up, err := upload.New(&http.Client{Transport: transport}, &upload.Options{Endpoint: srv.URL, Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	type job struct {

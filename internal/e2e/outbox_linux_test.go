@@ -20,6 +20,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload/outbox"
 )
@@ -145,9 +146,7 @@ func newBoxScene(t *testing.T, random chance) *boxScene {
 	t.Helper()
 	base := testsize.DiskDir(t)
 	s := &boxScene{random: random, names: map[string]*boxFile{}, work: t.TempDir(), dir: filepath.Join(base, "out"), small: random.oneIn(2) && smallDisk(t, base, "64m")}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(s.dir, 0o700))
 	s.srv = fakegcs.NewServer(t, &fakegcs.Options{
 		CreateBuckets: true, NoMD5: true, NoIdempotencyTokens: true, Latency: random.below(10 * time.Millisecond), OnRequest: s.observe,
 	})

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 	"gcsup/upload/outbox"
@@ -35,9 +36,7 @@ func benchOutbox(b *testing.B, dir string, opts fakegcs.Options) (srv *fakegcs.T
 // arrives at the server.
 func BenchmarkOutboxFirstByte(b *testing.B) {
 	dir, source := testsize.DiskDir(b), filepath.Join(b.TempDir(), "source")
-	if err := os.WriteFile(source, make([]byte, 16<<10), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.WriteFile(source, make([]byte, 16<<10), 0o600))
 	var mu sync.Mutex
 	arrived := map[string]time.Time{}
 	_, _ = benchOutbox(b, dir, fakegcs.Options{OnRequest: func(r fakegcs.Request) {
@@ -49,9 +48,7 @@ func BenchmarkOutboxFirstByte(b *testing.B) {
 	}})
 	var waits []time.Duration
 	put := func(name string) {
-		if err := outbox.Put(dir, source, name); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, outbox.Put(dir, source, name))
 		complete := time.Now()
 		for deadline := complete.Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			mu.Lock()
@@ -90,13 +87,9 @@ func BenchmarkOutboxBacklog(b *testing.B) {
 	for i := range backlog {
 		path := filepath.Join(dir, fmt.Sprintf("segment-%03d/file-with-a-usual-name-%07d.log", i/1000, i))
 		if i%1000 == 0 {
-			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, os.Mkdir(filepath.Dir(path), 0o700))
 		}
-		if err := os.WriteFile(path, make([]byte, 1<<10), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, os.WriteFile(path, make([]byte, 1<<10), 0o600))
 	}
 	srv, pid := benchOutbox(b, dir, fakegcs.Options{Faults: []faults.Fault{
 		{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}},
@@ -130,16 +123,12 @@ func BenchmarkOutboxBacklog(b *testing.B) {
 func memory(b *testing.B, pid int, name string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	m := regexp.MustCompile(name + `:\s+(\d+) kB`).FindStringSubmatch(string(text))
 	if m == nil {
 		b.Fatalf("no %s in %s", name, strings.ReplaceAll(string(text), "\n", " "))
 	}
 	kib, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return kib / 1024
 }

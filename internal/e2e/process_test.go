@@ -24,6 +24,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
@@ -166,9 +167,7 @@ func (l line) kind() string {
 func serve(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
 	ln, err := net.Listen("tcp", loopback()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ts := &httptest.Server{Listener: ln, Config: &http.Server{Handler: h}}
 	ts.Start()
 	t.Cleanup(func() {
@@ -306,9 +305,7 @@ func source(t *testing.T, path string, size int64, seed uint64) []byte {
 		key[i] = byte(seed >> (8 * i))
 	}
 	_, _ = rand.NewChaCha8(key).Read(data)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return data
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 var (
@@ -66,9 +68,7 @@ func TestBytesAtRisk(t *testing.T) {
 func (e *emulator) interruptAt(t *testing.T, size int64, files int, part float64, args []string) (received, committed int64) {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	path, state := filepath.Join(dir, "source"), filepath.Join(dir, "state")
 	source(t, path, size, rand.Uint64())

@@ -25,6 +25,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -93,9 +94,7 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(tokens.Close)
 	credentials := filepath.Join(dir, "credentials.json")
 	data := fmt.Sprintf(`{"type": "authorized_user", "client_id": "id", "client_secret": %q, "refresh_token": %q, "token_uri": "%s/token"}`, client, refresh, tokens.URL)
-	if err := os.WriteFile(credentials, []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(credentials, []byte(data), 0o600))
 	s.env = environment("GOOGLE_APPLICATION_CREDENTIALS="+credentials, "GOTRACEBACK=all")
 
 	if s.elsewhere, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -172,9 +171,7 @@ func plan(op faults.Op, skip int, do faults.Action) []faults.Fault {
 // interrupted creates a saved upload and returns the path of its file.
 func (s *scene) interrupted() (token string) {
 	s.t.Helper()
-	if err := s.gcs.AddFaults(plan(faults.OpPut, 5, faults.Action{Effect: faults.EffectStatus, Status: 503})...); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.gcs.AddFaults(plan(faults.OpPut, 5, faults.Action{Effect: faults.EffectStatus, Status: 503})...))
 	c := s.cp()
 	if c.Wait() != 75 || c.result().kind() != "retries_exhausted" {
 		s.t.Fatal(c.output())
@@ -254,9 +251,7 @@ func (s *scene) spoil(token string, change func([]byte) []byte) {
 	if err == nil {
 		err = os.WriteFile(token, change(data), 0o600)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 }
 
 // plant changes the host in the session URI of a saved upload, and recomputes the
@@ -268,9 +263,7 @@ func (s *scene) plant(token string) {
 			SHA256 string          `json:"sha256"`
 			Upload json.RawMessage `json:"upload"`
 		}
-		if err := json.Unmarshal(data, &e); err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, json.Unmarshal(data, &e))
 		old := `"session_uri":"` + s.ts.URL
 		if !strings.Contains(string(e.Upload), old) {
 			s.t.Fatalf("no %s in the saved upload", old)
@@ -279,9 +272,7 @@ func (s *scene) plant(token string) {
 		sum := sha256.Sum256(e.Upload)
 		e.SHA256 = hex.EncodeToString(sum[:])
 		out, err := json.Marshal(e)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, err)
 		return out
 	})
 }
@@ -385,17 +376,13 @@ func TestSecrets(t *testing.T) {
 		}, 78, ""},
 		{"a symlink in the saved upload's place", func(s *scene) *child {
 			token := s.interrupted()
-			if err := errors.Join(os.Rename(token, filepath.Join(s.state, "moved")), os.Symlink(filepath.Join(s.state, "moved"), token)); err != nil {
-				s.t.Fatal(err)
-			}
+			require.NoError(s.t, errors.Join(os.Rename(token, filepath.Join(s.state, "moved")), os.Symlink(filepath.Join(s.state, "moved"), token)))
 			s.forget() // the test itself has put it there
 			return s.cp()
 		}, 78, "insecure_permissions"},
 		{"a saved upload that the group can read", func(s *scene) *child {
 			token := s.interrupted()
-			if err := os.Chmod(token, 0o640); err != nil {
-				s.t.Fatal(err)
-			}
+			require.NoError(s.t, os.Chmod(token, 0o640))
 			s.forget() // the test has changed the mode
 			return s.cp()
 		}, 78, "insecure_permissions"},
@@ -430,9 +417,7 @@ func TestSecrets(t *testing.T) {
 
 // against starts an upload with a fault plan.
 func (s *scene) against(faults []faults.Fault, flags ...string) *child {
-	if err := s.gcs.AddFaults(faults...); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.gcs.AddFaults(faults...))
 	return s.cp(flags...)
 }
 

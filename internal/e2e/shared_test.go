@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -176,9 +177,7 @@ func newSharedRun(t *testing.T, seed uint64) *sharedRun {
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	if err := os.WriteFile(filepath.Join(r.dir, "key"), key, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "key"), key, 0o600))
 	return r
 }
 

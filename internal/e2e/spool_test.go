@@ -15,6 +15,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -161,9 +162,7 @@ func (s *stream) resume(id string) *child {
 func (s *stream) disturbed() *child {
 	s.t.Helper()
 	in, out, err := os.Pipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.in = out
 	args := []string{"cp", "-", "gs://demo/" + s.name, "--spool", s.spool, "--spool-limit", fmt.Sprint(s.limit), "--max-wait", "100ms", "--retry-for", "300ms"}
 	if s.parted {

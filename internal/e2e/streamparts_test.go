@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -37,9 +38,7 @@ func TestStreamPartsKilled(t *testing.T) {
 		}
 		content := source(t, path, least+random.Int64N(30*mib), random.Uint64())
 		in, out, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		args := append([]string{"cp", "-", "gs://demo/" + name}, state...)
 		if !auto {
 			args = append(args, "--parallel", fmt.Sprint(2+random.IntN(6)))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -82,9 +83,7 @@ func newSyncTest(t *testing.T) *syncTest {
 
 func (s *syncTest) ok(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 }
 
 // write writes a file of random bytes. Few sizes are possible, so that a change often keeps the size.

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 func noneGiven(string) bool { return false }
@@ -71,9 +72,7 @@ func TestRequestLog(t *testing.T) {
 		for form, to := range map[string]*strings.Builder{"text": &text, "json": &line} {
 			f := Flags{addr: "127.0.0.1:0", log: form, splitAfter: time.Hour}
 			opts, err := f.options(noneGiven, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			opts.OnRequest(test.request)
 		}
 		if text.String() != test.want {
@@ -92,13 +91,9 @@ func TestUnimplementedIsNamedOnStandardError(t *testing.T) {
 	var stderr strings.Builder
 	f := Flags{addr: "127.0.0.1:0", createBuckets: true, splitAfter: time.Hour}
 	opts, err := f.options(noneGiven, &stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer e.Close()
 	for range 2 {
 		reply := httptest.NewRecorder()

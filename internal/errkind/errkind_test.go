@@ -19,6 +19,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -145,9 +146,7 @@ func nameOf(e ast.Expr, pkg string) string {
 func parse(t *testing.T, file string) *ast.File {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f
 }
 
@@ -158,9 +157,7 @@ func exceptions(t *testing.T) string {
 	var all []string
 	for file, pkg := range tables {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := strings.Join(line.FindAllString(string(text), -1), "\n")
 		all = append(all, strings.ReplaceAll(found, "[Err", "["+pkg+".Err"))
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // code has each kind of mutant.
@@ -36,9 +38,7 @@ func (t *T) Add(n int) (bool, error) {
 
 func TestMutants(t *testing.T) {
 	all, err := mutants("p.go", []byte(code))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, m := range all {
 		got = append(got, m.String())
@@ -73,9 +73,7 @@ func TestShuffle(t *testing.T) {
 			src += fmt.Sprintf("func f%d(n int) bool {\n\treturn n < %d\n}\n", i, i)
 		}
 		all, err := mutants(file, []byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return all
 	}
 	first := func(all []mutant, seed uint64) []string {
@@ -117,24 +115,16 @@ func TestSuite(t *testing.T) {
 		"p/p.go":      "package p\n\nfunc F(n int) bool { return n < 1 }\n\nfunc G() string { return \"a\" + \"b\" }\n\nfunc H() {\n\tfor i := 0; i < 1; i++ {\n\t}\n}\n",
 		"p/p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestF(t *testing.T) {\n\tH()\n\tif F(2) {\n\t\tt.Error(2)\n\t}\n}\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	all, err := find("p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := suite{tests: []string{"p"}, tmp: t.TempDir(), limit: 2 * time.Second}
 	var got []string
 	for _, m := range append([]mutant{{}}, all...) {
 		r, err := s.test(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got = append(got, m.new+": "+string(r))
 	}
 	want := []string{

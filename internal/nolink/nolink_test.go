@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/internal/nolink"
+	"gcsup/internal/require"
 )
 
 // tree makes a directory with in/dir/file, and links to what is in it and to what is outside.
@@ -16,14 +17,10 @@ func tree(t *testing.T) string {
 	t.Helper()
 	base := t.TempDir()
 	for _, dir := range []string{"in/dir", "out"} {
-		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 	}
 	for _, name := range []string{"in/dir/file", "out/file"} {
-		if err := os.WriteFile(filepath.Join(base, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(base, name), []byte(name), 0o600))
 	}
 	for link, target := range map[string]string{"in/inside": "dir", "in/outside": "../out", "in/dir/link": "file"} {
 		if err := os.Symlink(target, filepath.Join(base, link)); err != nil {
@@ -36,9 +33,7 @@ func tree(t *testing.T) string {
 // TestOpen checks that no component that is a link is followed, wherever it leads.
 func TestOpen(t *testing.T) {
 	base := tree(t)
-	if err := os.Symlink(base, base+"-link"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(base, base+"-link"))
 	for _, tt := range []struct {
 		base, dir, file string
 		want            error
@@ -80,12 +75,8 @@ func TestOpen(t *testing.T) {
 // though it leads to a directory inside the base.
 func TestReplacedByLink(t *testing.T) {
 	base := tree(t)
-	if err := os.Mkdir(filepath.Join(base, "other"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(base, "other", "file"), []byte("other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(base, "other"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(base, "other", "file"), []byte("other"), 0o600))
 	var stop atomic.Bool
 	done := make(chan error)
 	go func() {
@@ -121,9 +112,7 @@ func TestReplacedByLink(t *testing.T) {
 func TestReplacedAfterLook(t *testing.T) {
 	for _, name := range []string{"dir", filepath.Join("dir", "file")} {
 		base := tree(t)
-		if err := errors.Join(os.Mkdir(filepath.Join(base, "other"), 0o700), os.WriteFile(filepath.Join(base, "other", "file"), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(os.Mkdir(filepath.Join(base, "other"), 0o700), os.WriteFile(filepath.Join(base, "other", "file"), nil, 0o600)))
 		target := map[string]string{"dir": "other", filepath.Join("dir", "file"): filepath.Join("..", "other", "file")}[name]
 		nolink.OnLook(t, func() {
 			_ = os.Rename(filepath.Join(base, name), filepath.Join(base, "away"))

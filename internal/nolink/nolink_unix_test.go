@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"gcsup/internal/nolink"
+	"gcsup/internal/require"
 )
 
 // TestReplacedByPipe replaces a file by a named pipe after it was seen to be a file. Many file systems give the pipe the
 // number of the removed file.
 func TestReplacedByPipe(t *testing.T) {
 	dir, err := nolink.Dir(tree(t), "dir")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer dir.Close()
 	path := filepath.Join(dir.Name(), "file")
 	nolink.OnLook(t, func() {

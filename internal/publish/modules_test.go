@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"gcsup/internal/require"
 )
 
 // TestModuleLists checks that the lists of modules in the Makefile and for Dependabot are complete.
@@ -29,9 +31,7 @@ func TestModuleLists(t *testing.T) {
 			Directories []string
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, filepath.Join("../..", ".github", "dependabot.yml"))), &dependabot); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, filepath.Join("../..", ".github", "dependabot.yml"))), &dependabot))
 	var updated []string
 	for _, u := range dependabot.Updates {
 		for _, dir := range u.Directories {

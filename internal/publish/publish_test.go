@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -92,9 +93,7 @@ func TestPublishedTree(t *testing.T) {
 	dir := repository(t, texts)
 	// The go command stores the modules in its cache. A path that no other test uses permits to remove them.
 	module, version := fmt.Sprintf("gcsup-test.invalid/r%d/gcsup", rand.Uint64()), "v0.1.0"
-	if err := (target{module: module, version: version}).publish(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (target{module: module, version: version}).publish(dir))
 	full := testsize.Full(1, 0) == 1
 	for _, name := range files {
 		text := read(t, filepath.Join(dir, name))
@@ -152,9 +151,7 @@ func testProgram(t *testing.T, dir, module, version string) {
 func addModule(t *testing.T, proxy, dir, module, sub, version string) {
 	t.Helper()
 	at := filepath.Join(proxy, filepath.FromSlash(module+sub), "@v")
-	if err := os.MkdirAll(at, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(at, 0o777))
 	root := filepath.Join(dir, filepath.FromSlash(sub))
 	write(t, filepath.Join(at, version+".info"), fmt.Sprintf(`{"Version":%q}`, version))
 	write(t, filepath.Join(at, version+".mod"), read(t, filepath.Join(root, "go.mod")))
@@ -180,9 +177,7 @@ func addModule(t *testing.T, proxy, dir, module, sub, version string) {
 		}
 		return err
 	})
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, z.Close()))
 	write(t, filepath.Join(at, version+".zip"), archive.String())
 }
 
@@ -192,9 +187,7 @@ func TestRecipe(t *testing.T) {
 		t.Skip("compiles a program, for which it may download modules; GCSUP_TEST_FULL runs it")
 	}
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	module := strings.TrimSpace(run(t, root, "go", "list", "-m"))
 	if strings.Contains(module, ".") {
 		t.Skip("the module is published")
@@ -282,9 +275,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -294,7 +285,5 @@ func write(t *testing.T, name, text string) {
 	if err == nil {
 		err = os.WriteFile(name, []byte(text), 0o666)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -20,9 +21,7 @@ func TestBreakerModel(t *testing.T) {
 	}
 	for _, name := range []string{"exponential", "none"} {
 		policy, err := backoff.Named(name) // no jitter, so that the waits are equal
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for seed := range uint64(testsize.Full(20, 8)) {
 			for _, s := range []Scenario{
 				{Outage: 700 * time.Millisecond},
@@ -34,13 +33,9 @@ func TestBreakerModel(t *testing.T) {
 				// same time does not matter.
 				s.Clients, s.group, s.Capacity, s.parts, s.pause, s.spread = 32, 32, 1000, 3, 2*time.Second, 20*time.Second
 				r, err := newRun(s, name, sharedBreaker, seed)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				got, err := r.play(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want := realBreaker(t, s, policy, seed)
 				if !slices.Equal(got.Load, want) {
 					t.Fatalf("%s, seed %d, %+v: load of the simulation\n%v\nwant that of the breaker\n%v", name, seed, s, got.Load, want)

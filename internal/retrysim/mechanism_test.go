@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -105,26 +106,16 @@ func TestServer(t *testing.T) {
 // TestCutOff checks that the result of a run with too many requests has CutOff.
 func TestCutOff(t *testing.T) {
 	s, err := Lookup("herd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, limit := range []int{10, maxEvents} {
 		r, err := newRun(s, "full", nothing, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.limit = limit
 		result, err := r.play(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var table, lines strings.Builder
-		if err := WriteTable(&table, s, []Result{result}); err != nil {
-			t.Fatal(err)
-		}
-		if err := WriteJSON(&lines, []Result{result}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, WriteTable(&table, s, []Result{result}))
+		require.NoError(t, WriteJSON(&lines, []Result{result}))
 		cut := limit == 10
 		if result.CutOff != cut || strings.Contains(table.String(), "cut off") != cut || strings.Contains(lines.String(), `"cut_off":true`) != cut {
 			t.Errorf("limit %d: CutOff = %v\n%s%s", limit, result.CutOff, table.String(), lines.String())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/require"
 	"gcsup/internal/retrysim"
 	"gcsup/internal/testsize"
 )
@@ -25,18 +26,14 @@ var update = flag.Bool("update", false, "rewrite the charts of docs/explain/back
 func scenario(t testing.TB, name string) retrysim.Scenario {
 	t.Helper()
 	s, err := retrysim.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
 func run(t testing.TB, s retrysim.Scenario, policies ...string) map[string]retrysim.Result {
 	t.Helper()
 	results, err := retrysim.Run(t.Context(), s, policies, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	byName := map[string]retrysim.Result{}
 	for _, r := range results {
 		byName[r.Policy] = r
@@ -60,9 +57,7 @@ func TestOracle(t *testing.T) {
 			got := run(t, real, name)[name]
 
 			policy, err := backoff.Named(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			due := make([]time.Duration, s.Clients)
 			failed := make([]int, s.Clients)
 			credit := 0.0 // requests
@@ -115,9 +110,7 @@ func TestResults(t *testing.T) {
 		s.Clients /= 20 // faster, with the same relations
 		s.Capacity = max(s.Capacity/20, 1)
 		results, err := retrysim.Run(t.Context(), s, backoff.Names(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		parts := int64(1)
 		if s.Name == "uploads" {
 			parts = 30
@@ -269,13 +262,9 @@ func TestWriteSVG(t *testing.T) {
 				continue
 			}
 			results, err := retrysim.Run(t.Context(), s, []string{"none", "bidmanager"}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var b bytes.Buffer
-			if err := retrysim.WriteSVG(&b, s, results); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, retrysim.WriteSVG(&b, s, results))
 			panels := strings.Count(b.String(), `font-weight="bold">`) - 1
 			if panels != len(results) {
 				t.Errorf("%s: %d panels for %d results", s.Name, panels, len(results))
@@ -300,13 +289,9 @@ func TestCharts(t *testing.T) {
 	} {
 		s := scenario(t, chart.scenario)
 		results, err := retrysim.Run(t.Context(), s, chart.policies, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var b bytes.Buffer
-		if err := retrysim.WriteSVG(&b, s, results); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, retrysim.WriteSVG(&b, s, results))
 		checkChart(t, chart.file, b.Bytes())
 	}
 }
@@ -317,13 +302,9 @@ func TestWritersCharts(t *testing.T) {
 		t.Skip("simulates many requests in one goroutine")
 	}
 	results, err := retrysim.WritersResults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var b bytes.Buffer
-	if err := retrysim.WriteWritersSVG(&b, results); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, retrysim.WriteWritersSVG(&b, results))
 	checkXML(t, b.String())
 	checkChart(t, "backoff-bucket.svg", b.Bytes())
 }
@@ -345,14 +326,10 @@ func checkChart(t *testing.T, file string, chart []byte) {
 	t.Helper()
 	path := filepath.Join("..", "..", "docs", "explain", file)
 	if *update {
-		if err := os.WriteFile(path, chart, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, chart, 0o644))
 	}
 	kept, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !bytes.Equal(kept, chart) {
 		t.Errorf("%s is out of date: run go test ./internal/retrysim -run Charts -update", path)
 	}

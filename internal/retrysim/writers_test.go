@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -57,9 +58,7 @@ func simulated(t *testing.T) map[string]Result {
 		t.Skip("simulates many requests in one goroutine")
 	}
 	results, err := WritersResults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	byName := map[string]Result{}
 	for _, r := range results {
 		byName[r.Policy] = r
@@ -152,13 +151,9 @@ func TestWritersCounts(t *testing.T) {
 	for _, s := range Writers() {
 		s.length = 20 * time.Second
 		r, err := newRun(s, "cloudstorage", nothing, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := r.play(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// The replies to the last requests are missing.
 		if missing := got.Requests - got.Wasted - int64(len(r.done)); s.pacer != nil && (missing < 0 || missing > 1100*150/1000) {
 			t.Errorf("%s: %d files, %d accepted", s.Name, len(r.done), got.Requests-got.Wasted)

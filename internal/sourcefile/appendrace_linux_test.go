@@ -2,6 +2,7 @@ package sourcefile_test
 
 import (
 	"bytes"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"math/rand/v2"
 	"os"
@@ -59,9 +60,7 @@ func TestRemoveWhileAppending(t *testing.T) {
 func holds(t *testing.T, dir, text string) bool {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
 		if data, err := os.ReadFile(filepath.Join(dir, e.Name())); err == nil && bytes.HasSuffix(data, []byte(text)) {
 			return true

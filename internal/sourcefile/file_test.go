@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -23,15 +24,11 @@ type wrapped struct{ *os.File }
 func TestFromFile(t *testing.T) {
 	path := file(t, []byte("0123456789"))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	for _, open := range []sourcefile.ReaderAt{f, wrapped{f}} {
 		src, err := sourcefile.FromFile(open, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := make([]byte, 6)
 		if err := src.ReadFull(got, 0); err != nil || string(got) != "456789" || src.Size() != 6 {
 			t.Errorf("%q of %d bytes, %v", got, src.Size(), err)
@@ -44,9 +41,7 @@ func TestFromFile(t *testing.T) {
 		if err != nil || settled.Identity != before {
 			t.Errorf("settled %+v, %v, want the identity %+v", settled, err, before)
 		}
-		if err := os.Chtimes(path, fixed, fixed); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(path, fixed, fixed))
 		fixed = fixed.AddDate(1, 0, 0)
 		if after, err := src.Identity(); err != nil || sourcefile.Compare(before, after) != sourcefile.Different {
 			t.Errorf("identity of the changed file %+v, %v", after, err)
@@ -67,13 +62,9 @@ func TestFromFile(t *testing.T) {
 func TestFromFS(t *testing.T) {
 	fsys := fstest.MapFS{"f": {Data: []byte("0123456789")}, "d/x": {}}
 	f, err := fsys.Open("f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	src, err := sourcefile.FromFile(f.(sourcefile.ReaderAt), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var b bytes.Buffer
 	body := src.Body(chunk.Range{From: 0, To: 10}, nil)
 	defer body.Close()

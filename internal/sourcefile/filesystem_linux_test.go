@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // overlay mounts an overlay whose upper directory is in dir, and returns the path of
@@ -17,9 +19,7 @@ func overlay(t *testing.T, dir string) (path, upper string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	merged := filepath.Join(dir, "merged")
 	options := "lowerdir=" + filepath.Join(dir, "lower") + ",upperdir=" + filepath.Join(dir, "upper") + ",workdir=" + filepath.Join(dir, "work")
@@ -32,9 +32,7 @@ func overlay(t *testing.T, dir string) (path, upper string) {
 		}
 	})
 	path = filepath.Join(merged, "source")
-	if err := os.WriteFile(path, content(10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content(10), 0o600))
 	return path, filepath.Join(dir, "upper", "source")
 }
 
@@ -46,9 +44,7 @@ func TestSettleOnOverlay(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			path, upper := overlay(t, dir)
 			want, err := open(t, upper).Settle(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := open(t, path).Settle(t.Context())
 			if err != nil || got.Unsynced != want.Unsynced || got.Racy {
 				t.Errorf("Settle = %+v, %v, want Unsynced %v as for the upper directory", got, err, want.Unsynced)

@@ -2,6 +2,7 @@ package sourcefile_test
 
 import (
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"math/rand/v2"
@@ -15,18 +16,14 @@ import (
 func file(t testing.TB, data []byte) string {
 	t.Helper()
 	path := filepath.Join(testsize.DiskDir(t), "source")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
 func open(t testing.TB, path string) *sourcefile.File {
 	t.Helper()
 	s, err := sourcefile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -34,9 +31,7 @@ func open(t testing.TB, path string) *sourcefile.File {
 func identity(t *testing.T, s *sourcefile.File) chunk.Identity {
 	t.Helper()
 	id, err := s.Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return id
 }
 
@@ -53,9 +48,7 @@ func content(n int64) []byte {
 func TestOpenWhileAFileGrows(t *testing.T) {
 	path := file(t, nil)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -19,9 +20,7 @@ import (
 // No process opens the other end, so that Open would block.
 func TestOpenNamedPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	_, err := sourcefile.Open(path)
 	if !errors.Is(err, chunk.ErrNotRegular) || !strings.Contains(err.Error(), "stream") {
 		t.Errorf("Open = %v, want ErrNotRegular and what to do", err)
@@ -33,9 +32,7 @@ func TestOpenSocket(t *testing.T) {
 	// bytes.
 	t.Chdir(t.TempDir())
 	l, err := net.Listen("unix", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	if _, err := sourcefile.Open("socket"); !errors.Is(err, chunk.ErrNotRegular) {
 		t.Errorf("Open = %v, want ErrNotRegular", err)
@@ -46,21 +43,15 @@ func TestSourceFollowsALink(t *testing.T) {
 	data := content(10)
 	path := file(t, data)
 	link := path + ".link"
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(path, link))
 	s := open(t, link)
 	if identity(t, s) != identity(t, open(t, path)) {
 		t.Error("the identities of a link and its file differ")
 	}
 	// A link that points to another file is a change.
 	other := file(t, data)
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(other, link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, os.Symlink(other, link))
 	if _, err := s.Identity(); !errors.Is(err, chunk.ErrChanged) {
 		t.Errorf("Identity = %v, want ErrChanged", err)
 	}
@@ -72,9 +63,7 @@ func waitForChangeTime(t *testing.T, was chunk.Identity) {
 	t.Helper()
 	path := file(t, nil)
 	for s := open(t, path); identity(t, s).ChangeTimeNS == was.ChangeTimeNS; {
-		if err := os.Chmod(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, 0o600))
 	}
 }
 
@@ -94,15 +83,11 @@ func TestSourceReplaced(t *testing.T) {
 
 	path := filepath.Join(dir, "source")
 	waitForChangeTime(t, was)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	if got := sourcefile.Compare(was, identity(t, s)); got != sourcefile.ChangeTimeOnly {
 		t.Errorf("Compare of a removed file = %v, want %v (it has one link less)", got, sourcefile.ChangeTimeOnly)
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 	if _, err := s.Identity(); !errors.Is(err, chunk.ErrChanged) {
 		t.Errorf("Identity of a replaced file = %v, want ErrChanged", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -53,16 +54,12 @@ func (p probe) Stat() (fs.FileInfo, error) {
 // TestRecord checks that the reads of the bytes, of those of a section and of the metadata of a file are recorded.
 func TestRecord(t *testing.T) {
 	f, err := os.Open("reads_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	r := new(sourcefile.Reads)
 	var during string
 	s, err := sourcefile.FromFile(probe{f, func() { during, _ = r.Oldest() }}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Record(sourcefile.ReadsOf(sourcefile.WithReads(t.Context(), r)), "name")
 	for name, read := range map[string]func() error{
 		"bytes":     func() error { return s.ReadFull(make([]byte, 3), 0) },

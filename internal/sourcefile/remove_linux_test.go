@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestRemoveOpenForWriting checks that a file to which a program may still write is not
@@ -13,9 +15,7 @@ import (
 func TestRemoveOpenForWriting(t *testing.T) {
 	path := file(t, content(10))
 	writer, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer writer.Close()
 	for _, local := range []bool{true, false} {
 		s := open(t, path)
@@ -34,9 +34,7 @@ func TestRemoveAfterWriting(t *testing.T) {
 	path := file(t, content(10))
 	s := open(t, path)
 	reader, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer reader.Close()
 	if err := s.Remove(identity(t, s)); err != nil {
 		t.Error(err)

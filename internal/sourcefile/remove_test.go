@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -18,9 +19,7 @@ import (
 func TestRemove(t *testing.T) {
 	rewrite := func(t *testing.T, path string) {
 		t.Helper()
-		if err := os.WriteFile(path, content(11), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, content(11), 0o600))
 	}
 	for _, tt := range []struct {
 		name   string
@@ -31,19 +30,13 @@ func TestRemove(t *testing.T) {
 		{"changed", rewrite, chunk.ErrChanged},
 		{"replaced", func(t *testing.T, path string) {
 			rewrite(t, path+".new")
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Rename(path+".new", path))
 		}, chunk.ErrChanged},
 		{"moved away", func(t *testing.T, path string) {
-			if err := os.Rename(path, path+".old"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Rename(path, path+".old"))
 		}, fs.ErrNotExist},
 		{"replaced by a link to it", func(t *testing.T, path string) {
-			if err := os.Rename(path, path+".old"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Rename(path, path+".old"))
 			if err := os.Symlink(path+".old", path); err != nil {
 				t.Skip(err)
 			}
@@ -87,9 +80,7 @@ func identityAfter(s *sourcefile.File, was chunk.Identity) chunk.Identity {
 func names(t *testing.T, dir string) int {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return len(entries)
 }
 
@@ -144,9 +135,7 @@ func TestRemoveGivesNameBack(t *testing.T) {
 func TestRemoveKeepsEarlierAside(t *testing.T) {
 	path := file(t, content(10))
 	aside := filepath.Join(filepath.Dir(path), sourcefile.Aside(filepath.Base(path)))
-	if err := os.WriteFile(aside, []byte("earlier"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(aside, []byte("earlier"), 0o600))
 	s := open(t, path)
 	if err := s.Remove(identity(t, s)); err == nil {
 		t.Error("the file is removed")
@@ -182,9 +171,7 @@ func TestAside(t *testing.T) {
 func TestOpenBelow(t *testing.T) {
 	base := t.TempDir()
 	path := filepath.Join(base, "dir", "file")
-	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, content(10), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, content(10), 0o600)))
 	if err := errors.Join(os.Symlink("dir", filepath.Join(base, "link")), os.Symlink("file", path+"-link")); err != nil {
 		t.Skip(err)
 	}
@@ -201,9 +188,7 @@ func TestOpenBelow(t *testing.T) {
 	}
 	for _, by := range []string{"a link", "another directory", "nothing"} {
 		s, err := sourcefile.OpenBelow(base, filepath.Join("dir", "file"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		id := identity(t, s)
 		dir, moved := filepath.Join(base, "dir"), filepath.Join(base, "moved")
 		swapped := by != "nothing"
@@ -216,9 +201,7 @@ func TestOpenBelow(t *testing.T) {
 		case "another directory":
 			err = errors.Join(err, os.Mkdir(dir, 0o700), os.WriteFile(path, content(10), 0o600))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = s.Remove(id)
 		if (err != nil) != swapped {
 			t.Errorf("the directory was replaced by %s: %v", by, err)
@@ -229,9 +212,7 @@ func TestOpenBelow(t *testing.T) {
 					t.Errorf("the directory was replaced by %s: %v", by, err)
 				}
 			}
-			if err := errors.Join(os.RemoveAll(dir), os.Rename(moved, dir)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.RemoveAll(dir), os.Rename(moved, dir)))
 		}
 	}
 }

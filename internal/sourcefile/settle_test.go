@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -94,14 +95,10 @@ func TestSettleOfAnOldFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		// On some systems any file system may be that of a server, so that a new file stays
 		// racy for a minute.
-		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
 	}
 	s := open(t, path)
-	if err := waitUntilOld(s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, waitUntilOld(s))
 	synctest.Test(t, func(t *testing.T) {
 		before := time.Now()
 		settled, err := s.Settle(t.Context())
@@ -213,9 +210,7 @@ func TestSettleShowsTheNextWriteHere(t *testing.T) {
 		t.Fatalf("Settle = %+v, %v", settled, err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt([]byte("x"), 0); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -18,14 +19,10 @@ import (
 func mapped(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		t.Skipf("mmap: %v", err)
@@ -50,9 +47,7 @@ func TestSettleShowsAStoreToADirtyPage(t *testing.T) {
 		t.Log("the page was written back between two stores")
 	}
 	settled, err := s.Settle(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if settled.Unsynced {
 		t.Skip("the file system does not support fsync")
 	}
@@ -74,9 +69,7 @@ func TestSettleOnTmpfs(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "source")
-	if err := os.WriteFile(path, content(10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content(10), 0o600))
 	if settled, err := open(t, path).Settle(t.Context()); err != nil || !settled.Unsynced || settled.Racy {
 		t.Errorf("Settle = %+v, %v, want Unsynced", settled, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 )
 
@@ -24,16 +25,12 @@ func TestInspect(t *testing.T) {
 	}
 	inspect(sourcefile.NoWriters)
 	w, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	inspect(sourcefile.HasWriters)
 	if _, err := w.Write(content(3)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	inspect(sourcefile.NoWriters)
 	if _, _, err := sourcefile.Inspect(filepath.Dir(path)); !errors.Is(err, chunk.ErrNotRegular) {
 		t.Errorf("a directory: %v", err)

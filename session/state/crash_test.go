@@ -8,6 +8,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/powerdisk"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/internal/secret"
 )
@@ -36,9 +37,7 @@ func crashUpload(t *testing.T, committed int64) []byte {
 			Committed: committed, HighWater: committed,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return data
 }
 
@@ -101,9 +100,7 @@ func TestPowerLossInDelete(t *testing.T) {
 			}
 		})
 	}
-	if err := remove(d, crashName, crashTemp); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, remove(d, crashName, crashTemp))
 	d.images(func(image map[string][]byte) {
 		if len(image) != 0 {
 			t.Errorf("%v is left after the Delete", image)
@@ -119,9 +116,7 @@ func TestDiskErrors(t *testing.T) {
 	image := map[string][]byte{crashName: older, crashTemp: older[:10]}
 	count := func(do func(powerDisk) error) int {
 		d := newPowerDisk(image)
-		if err := do(d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, do(d))
 		return d.Ops()
 	}
 	save := func(d powerDisk) error { return replace(d, crashTemp, crashName, newer) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/internal/secrettest"
 	"gcsup/session/state"
@@ -22,7 +23,7 @@ func newDir(t *testing.T) string { return filepath.Join(testsize.MemDir(t), "upl
 func openDir(t *testing.T, path string) *state.Dir {
 	t.Helper()
 	d, err := state.OpenDir(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -32,14 +33,14 @@ func oneSaved(t *testing.T) (*state.Dir, *state.Upload, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "uploads")
 	d, saved := openDir(t, path), sample(t)
-	noErr(t, d.Save(t.Context(), saved))
+	require.NoError(t, d.Save(t.Context(), saved))
 	return d, saved, filepath.Join(path, saved.ID+".json")
 }
 
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -65,7 +66,7 @@ func TestErrorOfLoadNamesTheFile(t *testing.T) {
 		state.ErrVersion: encoded(t, func(m map[string]any) { m["tomorrow"] = 1 }),
 	} {
 		d, saved, path := oneSaved(t)
-		noErr(t, os.WriteFile(path, data, 0o600))
+		require.NoError(t, os.WriteFile(path, data, 0o600))
 		if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, want) || !strings.Contains(err.Error(), path) || secrettest.In(err.Error()) {
 			t.Errorf("Load: %v, want %v with %s", err, want, path)
 		}
@@ -75,8 +76,8 @@ func TestErrorOfLoadNamesTheFile(t *testing.T) {
 // TestSetAside checks that a damaged saved upload is kept under another name.
 func TestSetAside(t *testing.T) {
 	d, saved, path := oneSaved(t)
-	noErr(t, os.WriteFile(path, []byte("damaged"), 0o600))
-	noErr(t, state.SetAside(t.Context(), d, saved.ID))
+	require.NoError(t, os.WriteFile(path, []byte("damaged"), 0o600))
+	require.NoError(t, state.SetAside(t.Context(), d, saved.ID))
 	aside := strings.TrimSuffix(path, ".json") + ".damaged"
 	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "damaged" {
 		t.Errorf("kept %q, %v", kept, err)
@@ -90,7 +91,7 @@ func TestSetAside(t *testing.T) {
 // saved upload deletes it.
 func TestSetAsideWithoutQuarantine(t *testing.T) {
 	d, saved, path := oneSaved(t)
-	noErr(t, state.SetAside(t.Context(), struct{ state.Store }{d}, saved.ID))
+	require.NoError(t, state.SetAside(t.Context(), struct{ state.Store }{d}, saved.ID))
 	if got := files(t, filepath.Dir(path)); len(got) != 0 {
 		t.Errorf("files %v are left", got)
 	}
@@ -103,7 +104,7 @@ func TestDamagedUploadsAreForgotten(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	dir := filepath.Dir(path)
 	written, err := os.ReadFile(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	half := string(written[:len(written)/2])
 	const old, young = state.Lifetime + time.Hour, state.Lifetime - time.Hour
 	for name, f := range map[string]struct {
@@ -116,10 +117,10 @@ func TestDamagedUploadsAreForgotten(t *testing.T) {
 	} {
 		name = filepath.Join(dir, name)
 		then := time.Now().Add(-f.age)
-		noErr(t, errors.Join(os.WriteFile(name, []byte(f.content), 0o600), os.Chtimes(name, then, then)))
+		require.NoError(t, errors.Join(os.WriteFile(name, []byte(f.content), 0o600), os.Chtimes(name, then, then)))
 	}
 	unlock, err := d.Lock(t.Context(), "held")
-	noErr(t, err)
+	require.NoError(t, err)
 	openDir(t, dir)
 	unlock()
 	want := []string{
@@ -137,11 +138,11 @@ func TestLocalTimeDeletesNothing(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	for _, created := range []time.Time{time.Now().Add(-100 * state.Lifetime), time.Now().Add(100 * state.Lifetime)} {
 		saved.Created = created
-		noErr(t, d.Save(t.Context(), saved))
-		noErr(t, os.Chtimes(path, created, created))
+		require.NoError(t, d.Save(t.Context(), saved))
+		require.NoError(t, os.Chtimes(path, created, created))
 		again := openDir(t, filepath.Dir(path))
 		unlock, err := again.Lock(t.Context(), saved.ID)
-		noErr(t, err)
+		require.NoError(t, err)
 		ids, err := again.List(t.Context())
 		if err != nil || !slices.Equal(ids, []string{saved.ID}) {
 			t.Errorf("List() = %v, %v, want it", ids, err)
@@ -158,12 +159,12 @@ func TestLocalTimeDeletesNothing(t *testing.T) {
 func TestStaleTemporaryFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
-	noErr(t, os.WriteFile(temp, []byte("half"), 0o400))
+	require.NoError(t, os.WriteFile(temp, []byte("half"), 0o400))
 	if _, err := d.Load(t.Context(), saved.ID); err != nil {
 		t.Errorf("Load with a temporary file: %v", err)
 	}
 	saved.Committed++
-	noErr(t, d.Save(t.Context(), saved))
+	require.NoError(t, d.Save(t.Context(), saved))
 	if got, err := d.Load(t.Context(), saved.ID); err != nil || !same(t, got, saved) {
 		t.Errorf("Load = %v, %v, want what was saved", got, err)
 	}
@@ -177,7 +178,7 @@ func TestFailedSave(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	old := *saved
 	temp := strings.TrimSuffix(path, ".json") + ".tmp"
-	noErr(t, os.MkdirAll(filepath.Join(temp, "in the way"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(temp, "in the way"), 0o700))
 	saved.Committed++
 	err := d.Save(t.Context(), saved)
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
@@ -190,7 +191,7 @@ func TestFailedSave(t *testing.T) {
 
 func TestOpenDirErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	noErr(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{"", file, filepath.Join(file, "below")} {
 		d, err := state.OpenDir(path)
 		if err == nil {
@@ -220,18 +221,10 @@ func TestRelativeDir(t *testing.T) {
 	d, saved := openDir(t, "uploads"), sample(t)
 	t.Chdir(t.TempDir())
 	unlock, err := d.Lock(t.Context(), saved.ID)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer unlock()
-	noErr(t, d.Save(t.Context(), saved))
+	require.NoError(t, d.Save(t.Context(), saved))
 	if got, want := files(t, filepath.Join(base, "uploads")), []string{saved.ID + ".json", saved.ID + ".lock"}; !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

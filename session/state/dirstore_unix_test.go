@@ -11,13 +11,14 @@ import (
 	"syscall"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
 func mode(t *testing.T, path string) os.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	return info.Mode()
 }
 
@@ -26,7 +27,7 @@ func TestModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	d, saved, path := oneSaved(t)
 	unlock, err := d.Lock(t.Context(), saved.ID)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer unlock()
 	for p, want := range map[string]os.FileMode{
 		path: 0o600, strings.TrimSuffix(path, ".json") + ".lock": 0o600,
@@ -43,7 +44,7 @@ func TestModes(t *testing.T) {
 func TestLaxDirectoryIsRefused(t *testing.T) {
 	for _, perm := range []os.FileMode{0o777, 0o770, 0o720, 0o702, 0o1777} {
 		dir := t.TempDir()
-		noErr(t, os.Chmod(dir, perm))
+		require.NoError(t, os.Chmod(dir, perm))
 		if _, err := state.OpenDir(dir); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%v: %v, want ErrInsecurePermissions", perm, err)
 		}
@@ -58,14 +59,14 @@ func TestLaxDirectoryIsRefused(t *testing.T) {
 func TestLaxFileIsRefused(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	for _, perm := range []os.FileMode{0o604, 0o602, 0o601, 0o640, 0o620, 0o610, 0o644, 0o666, 0o777} {
-		noErr(t, os.Chmod(path, perm))
+		require.NoError(t, os.Chmod(path, perm))
 		_, err := d.Load(t.Context(), saved.ID)
 		if !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("mode %v: %v, want ErrInsecurePermissions, and what to do", perm, err)
 		}
 	}
 	for _, perm := range []os.FileMode{0o600, 0o400} {
-		noErr(t, os.Chmod(path, perm))
+		require.NoError(t, os.Chmod(path, perm))
 		if _, err := d.Load(t.Context(), saved.ID); err != nil {
 			t.Errorf("mode %v: %v", perm, err)
 		}
@@ -86,15 +87,15 @@ func TestNotAPlainFile(t *testing.T) {
 	} {
 		d, saved, path := oneSaved(t)
 		good := filepath.Join(filepath.Dir(path), "good")
-		noErr(t, os.Rename(path, good))
-		noErr(t, plant(path, good))
+		require.NoError(t, os.Rename(path, good))
+		require.NoError(t, plant(path, good))
 		if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%s: Load: %v, want ErrInsecurePermissions", name, err)
 		}
 		lock := strings.TrimSuffix(path, ".json") + ".lock"
-		noErr(t, plant(lock, good))
+		require.NoError(t, plant(lock, good))
 		before, err := os.ReadFile(good)
-		noErr(t, err)
+		require.NoError(t, err)
 		if unlock, err := d.Lock(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 			t.Errorf("%s: Lock: %v, want ErrInsecurePermissions", name, err)
 			if err == nil {
@@ -112,12 +113,12 @@ func TestNotAPlainFile(t *testing.T) {
 func TestSaveReplacesLinks(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
-	noErr(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
 	for _, link := range []string{path, strings.TrimSuffix(path, ".json") + ".tmp"} {
 		_ = os.Remove(link)
-		noErr(t, os.Symlink(victim, link))
+		require.NoError(t, os.Symlink(victim, link))
 	}
-	noErr(t, d.Save(t.Context(), saved))
+	require.NoError(t, d.Save(t.Context(), saved))
 	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
 		t.Errorf("the target of the link is %q, %v", data, err)
 	}
@@ -150,7 +151,7 @@ func TestOthersFiles(t *testing.T) {
 		t.Errorf("Load of another's file: %v, want ErrInsecurePermissions", err)
 	}
 	dir := t.TempDir()
-	noErr(t, os.Chown(dir, other, other))
+	require.NoError(t, os.Chown(dir, other, other))
 	opened, err := state.OpenDir(dir)
 	if !errors.Is(err, state.ErrInsecurePermissions) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("OpenDir of another's directory: %v, want ErrInsecurePermissions", err)
@@ -164,7 +165,7 @@ func TestOthersFiles(t *testing.T) {
 // saved upload.
 func TestHugeFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
-	noErr(t, os.Truncate(path, 1<<30))
+	require.NoError(t, os.Truncate(path, 1<<30))
 	if _, err := d.Load(t.Context(), saved.ID); !errors.Is(err, state.ErrInsecurePermissions) {
 		t.Errorf("Load: %v, want ErrInsecurePermissions", err)
 	}

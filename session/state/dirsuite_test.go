@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/session/state/storetest"
@@ -45,7 +46,7 @@ func foreignDir(t *testing.T) string {
 	path := newDir(t)
 	_ = openDir(t, path).Close()
 	for _, name := range []string{"x.json.tmp", "x.tmp", "y.lock", "z.damaged", "a b.json", ".json", "notes.txt"} {
-		noErr(t, os.WriteFile(filepath.Join(path, name), []byte("x"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte("x"), 0o600))
 	}
 	return path
 }

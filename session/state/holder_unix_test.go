@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
@@ -17,9 +18,9 @@ import (
 func TestHolderWaitsForNoPipe(t *testing.T) {
 	dir := t.TempDir()
 	lock := filepath.Join(dir, "id.lock")
-	noErr(t, os.WriteFile(lock, []byte("{}"), 0o600))
+	require.NoError(t, os.WriteFile(lock, []byte("{}"), 0o600))
 	root, err := os.OpenRoot(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer root.Close()
 	state.OnLook(t, func() {
 		_ = os.Remove(lock)

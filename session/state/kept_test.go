@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
@@ -99,10 +100,10 @@ func TestKeptUploads(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) && *newSamples {
-			noErr(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, text, 0o666)))
+			require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, text, 0o666)))
 		}
 		kept, err := os.ReadFile(file)
-		noErr(t, err)
+		require.NoError(t, err)
 		got, err := state.Decode(kept)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -16,7 +17,7 @@ import (
 func TestLeaseOfLock(t *testing.T) {
 	d, saved := openDir(t, newDir(t)), sample(t)
 	l, err := state.Acquire(t.Context(), d, saved.ID)
-	noErr(t, err)
+	require.NoError(t, err)
 	if _, err := state.Acquire(t.Context(), d, saved.ID); !errors.Is(err, state.ErrInUse) {
 		t.Errorf("second Acquire: %v, want ErrInUse", err)
 	}
@@ -30,7 +31,7 @@ func TestLeaseOfLock(t *testing.T) {
 	if err := l.Save(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Save of another upload: %v, want ErrInvalid", err)
 	}
-	noErr(t, l.Release(t.Context(), saved))
+	require.NoError(t, l.Release(t.Context(), saved))
 	if l, err = state.Acquire(t.Context(), d, saved.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestLeaseOfLock(t *testing.T) {
 		t.Errorf("List() = %v, %v, want %s", ids, err, saved.ID)
 	}
 	unlock, err := d.Lock(t.Context(), saved.ID) // Release unlocked it, even with an error
-	noErr(t, err)
+	require.NoError(t, err)
 	unlock()
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
@@ -51,7 +52,7 @@ func holder(t *testing.T, dir string) (*testprocess.Process, io.Closer) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), lockDirEnv+"="+dir)
 	stdin, err := cmd.StdinPipe()
-	noErr(t, err)
+	require.NoError(t, err)
 	p := testprocess.Start(t, cmd)
 	p.Await("locked\n")
 	return p, stdin
@@ -84,8 +85,8 @@ func TestUnsignedLock(t *testing.T) {
 		dir := newDir(t)
 		d := openDir(t, dir)
 		unlock, err := d.Lock(t.Context(), "id")
-		noErr(t, err)
-		noErr(t, os.WriteFile(filepath.Join(dir, "id.lock"), []byte(text), 0o600))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "id.lock"), []byte(text), 0o600))
 		_, err = d.Lock(t.Context(), "id")
 		if held, ok := errors.AsType[*state.HeldError](err); !ok || *held != (state.HeldError{}) {
 			t.Errorf("Lock: %#v, want an empty HeldError", err)
@@ -131,14 +132,14 @@ func TestLockFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	lock := saved.ID + ".lock"
 	unlock, err := d.Lock(t.Context(), saved.ID)
-	noErr(t, err)
+	require.NoError(t, err)
 	unlock()
 	if _, err := d.Load(t.Context(), saved.ID); err != nil {
 		t.Errorf("Load: %v", err)
 	}
 	unlock, err = d.Lock(t.Context(), saved.ID)
-	noErr(t, err)
-	noErr(t, d.Delete(t.Context(), saved.ID))
+	require.NoError(t, err)
+	require.NoError(t, d.Delete(t.Context(), saved.ID))
 	if got := files(t, filepath.Dir(path)); !slices.Contains(got, lock) {
 		t.Errorf("files %v, want %s while it is held", got, lock)
 	}
@@ -183,7 +184,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 		t.Errorf("Lock: %v, want the error of the context with the cause in its text", err)
 	}
 	unlock, err := d.Lock(t.Context(), "id")
-	noErr(t, err)
+	require.NoError(t, err)
 	defer unlock()
 	if _, err := d.Lock(&endingContext{Context: t.Context()}, "id"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Lock of a locked upload: %v, want context.Canceled", err)
@@ -217,7 +218,7 @@ func TestLockInAReplacedDirectory(t *testing.T) {
 	} {
 		dir := newDir(t)
 		d := openDir(t, dir)
-		noErr(t, errors.Join(os.WriteFile(filepath.Join(dir, "id.lock"), nil, 0o600), replace(dir)))
+		require.NoError(t, errors.Join(os.WriteFile(filepath.Join(dir, "id.lock"), nil, 0o600), replace(dir)))
 		// The context ends the loop if Lock retries.
 		_, err := d.Lock(&countdown{t.Context(), 1000}, "id")
 		if err == nil || errors.Is(err, context.Canceled) {
@@ -247,7 +248,7 @@ func TestLockOfARemovedFile(t *testing.T) {
 			}
 		})
 		unlock, err := openDir(t, dir).Lock(t.Context(), "id")
-		noErr(t, err)
+		require.NoError(t, err)
 		if _, err := openDir(t, dir).Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) || locks != 2 {
 			t.Errorf("replaced %t: Lock after %d locks: %v, want ErrInUse after 2", replaced, locks, err)
 		}
@@ -259,10 +260,10 @@ func TestLockOfARemovedFile(t *testing.T) {
 func TestLockAfterClose(t *testing.T) {
 	dir := newDir(t)
 	d, err := state.OpenDir(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	unlock, err := d.Lock(t.Context(), "id")
-	noErr(t, err)
-	noErr(t, d.Close())
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
 	other := openDir(t, dir)
 	if _, err := other.Lock(t.Context(), "id"); !errors.Is(err, state.ErrInUse) {
 		t.Errorf("Lock: %v, want ErrInUse", err)
@@ -280,10 +281,10 @@ func TestLockAfterClose(t *testing.T) {
 func TestHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	d, err := state.OpenDir(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer d.Close()
 	root, err := os.OpenRoot(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer root.Close()
 	none := func(what string) {
 		t.Helper()
@@ -293,9 +294,9 @@ func TestHolder(t *testing.T) {
 	}
 	none("no lock")
 	unlock, err := d.Lock(t.Context(), "id")
-	noErr(t, err)
+	require.NoError(t, err)
 	if os.Geteuid() == 0 {
-		noErr(t, os.Chown(dir, 65534, 65534))
+		require.NoError(t, os.Chown(dir, 65534, 65534))
 	}
 	if held, err := state.Holder(t.Context(), root, "id"); err != nil || held == nil || held.PID != os.Getpid() {
 		t.Errorf("%+v, %v", held, err)

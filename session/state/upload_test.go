@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/internal/wiretest"
 	"gcsup/session"
 	"gcsup/session/internal/secrettest"
@@ -24,7 +25,7 @@ const q = chunk.Granularity
 // testKey returns a key of 32 equal bytes.
 func testKey(t testing.TB, b byte) session.EncryptionKey {
 	k, err := session.NewEncryptionKey(bytes.Repeat([]byte{b}, 32))
-	noErr(t, err)
+	require.NoError(t, err)
 	return k
 }
 
@@ -60,9 +61,9 @@ func sample(t testing.TB) *state.Upload {
 func same(t testing.TB, a, b *state.Upload) bool {
 	t.Helper()
 	x, err := state.Encode(a)
-	noErr(t, err)
+	require.NoError(t, err)
 	y, err := state.Encode(b)
-	noErr(t, err)
+	require.NoError(t, err)
 	return bytes.Equal(x, y)
 }
 
@@ -71,7 +72,7 @@ func same(t testing.TB, a, b *state.Upload) bool {
 func encoded(t testing.TB, edit func(map[string]any)) []byte {
 	t.Helper()
 	data, err := state.Encode(sample(t))
-	noErr(t, err)
+	require.NoError(t, err)
 	var envelope, saved map[string]any
 	for _, step := range []func() error{
 		func() error { return unmarshal(data, &envelope) },
@@ -80,11 +81,11 @@ func encoded(t testing.TB, edit func(map[string]any)) []byte {
 			return errors.Join(err, unmarshal(raw, &saved))
 		},
 	} {
-		noErr(t, step())
+		require.NoError(t, step())
 	}
 	edit(saved)
 	raw, err := json.Marshal(saved)
-	noErr(t, err)
+	require.NoError(t, err)
 	return seal(1, raw)
 }
 
@@ -144,7 +145,7 @@ func TestRoundTrip(t *testing.T) {
 func TestDamagedUploads(t *testing.T) {
 	saved := sample(t)
 	data, err := state.Encode(saved)
-	noErr(t, err)
+	require.NoError(t, err)
 	identical := 0
 	try := func(what string, damaged []byte) {
 		got, err := state.Decode(damaged)
@@ -423,7 +424,7 @@ func TestAdopt(t *testing.T) {
 			t.Fatalf("%s: %v", c.uri, err)
 		}
 		client, err := session.NewClient(nil, c.endpoint)
-		noErr(t, err)
+		require.NoError(t, err)
 		err = state.Adopt(client, saved)
 		if c.ok && err != nil || !c.ok && !errors.Is(err, session.ErrURIMismatch) {
 			t.Errorf("%s at %s: %v, want ok = %v", c.uri, c.endpoint, err, c.ok)
@@ -439,9 +440,9 @@ func TestUploadHasTheSHA256(t *testing.T) {
 	k, saved := testKey(t, 'K'), sample(t)
 	saved.Spec.EncryptionKey = k
 	data, err := state.Encode(saved)
-	noErr(t, err)
+	require.NoError(t, err)
 	back, err := state.Decode(data)
-	noErr(t, err)
+	require.NoError(t, err)
 	got := back.Spec.EncryptionKey
 	if got.HasSecret() || got.IsZero() || got.SHA256() != k.SHA256() {
 		t.Errorf("decoded %v", got)
@@ -525,9 +526,9 @@ func TestUploadKeepsTheKeySecret(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	saved := sample(f)
 	data, err := state.Encode(saved)
-	noErr(f, err)
+	require.NoError(f, err)
 	var file struct{ Upload json.RawMessage }
-	noErr(f, json.Unmarshal(data, &file))
+	require.NoError(f, json.Unmarshal(data, &file))
 	f.Add(data)
 	f.Add([]byte(file.Upload))
 	f.Add(data[:len(data)/2])
@@ -548,7 +549,7 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("invalid offsets: %+v", saved)
 			}
 			again, err := state.Encode(saved)
-			noErr(t, err)
+			require.NoError(t, err)
 			if back, err := state.Decode(again); err != nil || !same(t, saved, back) {
 				t.Errorf("%s\n%+v, %v", data, back, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/internal/objectmeta"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -44,9 +45,7 @@ func TestPreservePOSIX(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path, _ := source(t, tt.size)
-			if err := errors.Join(os.Chmod(path, 0o640), os.Chtimes(path, accessed, modified)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(os.Chmod(path, 0o640), os.Chtimes(path, accessed, modified)))
 			spec := upload.Spec{Bucket: "bkt", Object: tt.name, Metadata: map[string]string{"mine": "v"}}
 			once := func(opts upload.Options) (res *upload.Result, err error) {
 				up := w.uploader(opts)
@@ -59,9 +58,7 @@ func TestPreservePOSIX(t *testing.T) {
 				if _, err := once(upload.Options{RetryFor: time.Millisecond}); !errors.Is(err, session.ErrRetriesExhausted) {
 					t.Fatal(err)
 				}
-				if err := os.Chmod(path, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Chmod(path, 0o600))
 			}
 			res, err := once(upload.Options{})
 			if err != nil || res.Resumed != tt.resume {

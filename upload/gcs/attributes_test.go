@@ -26,6 +26,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/objectmeta"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -81,9 +82,7 @@ func (w *attributeWorld) uploader(opts upload.Options) *upload.Uploader {
 	w.t.Helper()
 	c := newClient(w.t, &gcs.Options{Endpoint: w.url, Anonymous: true})
 	store, err := state.OpenDir(filepath.Join(w.dir, "state"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	w.t.Cleanup(func() { store.Close() })
 	opts.Store, opts.ChunkSize = store, 2<<20
 	return uploader(w.t, c, &opts)
@@ -93,14 +92,10 @@ func (w *attributeWorld) uploader(opts upload.Options) *upload.Uploader {
 func (w *attributeWorld) object(t *testing.T, name string) (*storage.ObjectHandle, *storage.ObjectAttrs) {
 	t.Helper()
 	sc, err := newClient(t, &gcs.Options{Endpoint: w.url, Anonymous: true}).Storage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o := sc.Bucket("bkt").Object(name)
 	attrs, err := o.Attrs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return o, attrs
 }
 
@@ -118,9 +113,7 @@ func (w *attributeWorld) interrupt(path string, spec upload.Spec) {
 // outage makes the service refuse the data after 4 MiB, once.
 func (w *attributeWorld) outage() {
 	w.t.Helper()
-	if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 4 << 20, To: 4<<20 + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpPut, From: 4 << 20, To: 4<<20 + 1}, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
 }
 
 // ways are the ways to make an object, each with its own source.
@@ -166,9 +159,7 @@ func (w *attributeWorld) ways() map[string]func(spec upload.Spec) (*upload.Resul
 			w.interrupt(path, spec)
 			up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{spec.EncryptionKey}})
 			id, err := up.ID(path, spec)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			require.NoError(w.t, err)
 			res, err := up.Resume(w.t.Context(), id)
 			if err == nil && !res.Resumed {
 				err = errors.New("not resumed")
@@ -253,14 +244,10 @@ func TestAttributes(t *testing.T) {
 				attrs := set.attrs
 				attrs.Bucket, attrs.Name = "bkt", way
 				spec, err := gcs.NewSpec(&attrs, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				spec.Gzip, spec.UserProject = set.gzip, set.userProject
 				res, content, err := do(spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				begun := 0
 				for _, r := range w.requests() {
 					q := r.URL.Query()
@@ -301,22 +288,16 @@ func (w *attributeWorld) wantGzip(t *testing.T, way string, attrs *storage.Objec
 	}
 	for _, compressed := range []bool{false, true} {
 		r, err := o.ReadCompressed(compressed).NewReader(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := io.ReadAll(r)
 		r.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if compressed {
 			if a.Size != int64(len(got)) || a.CRC32C != crc32.Checksum(got, crc32.MakeTable(crc32.Castagnoli)) {
 				t.Errorf("%d compressed bytes, the object has %d", len(got), a.Size)
 			}
 			zr, err := gzip.NewReader(bytes.NewReader(got))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, err = io.ReadAll(zr); err != nil {
 				t.Fatal(err)
 			}
@@ -326,9 +307,7 @@ func (w *attributeWorld) wantGzip(t *testing.T, way string, attrs *storage.Objec
 		}
 	}
 	client, err := session.NewClient(nil, w.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stat := client.Stat(t.Context(), upload.Spec{Bucket: "bkt", Object: way})
 	if stat.Object == nil || stat.Object.Gzip != (size != "") || stat.Object.Gzip && stat.Object.UncompressedSize != int64(len(content)) {
 		t.Errorf("Stat: %+v", stat.Object)
@@ -419,9 +398,7 @@ func TestExpectedChecksums(t *testing.T) {
 func TestNotMatchAfterALostReply(t *testing.T) {
 	for _, effect := range []faults.Effect{faults.EffectLoseReply, faults.EffectReset} {
 		w := newAttributeWorld(t)
-		if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: effect}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: effect}}))
 		path, _ := source(t, 100)
 		up := w.uploader(upload.Options{})
 		res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", IfGenerationNotMatch: new(int64(5))})
@@ -455,16 +432,12 @@ func TestEncryptionKey(t *testing.T) {
 	w := newAttributeWorld(t)
 	raw := []byte("0123456789abcdef0123456789ABCDEF")
 	key, err := session.NewEncryptionKey(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, do := range w.ways() {
 		t.Run(name, func(t *testing.T) {
 			w.requests()
 			res, content, err := do(upload.Spec{Bucket: "bkt", Object: name, EncryptionKey: key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !res.Object.HasCRC32C {
 				t.Error("the result has no CRC32C")
 			}
@@ -478,9 +451,7 @@ func TestEncryptionKey(t *testing.T) {
 				t.Fatalf("attributes without the key: %+v", a)
 			}
 			r, err := o.Key(raw).NewReader(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer r.Close()
 			if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, content) {
 				t.Errorf("%d bytes, %v", len(got), err)
@@ -559,9 +530,7 @@ func TestStartOverKeepsTheEncryption(t *testing.T) {
 	path, content := source(t, 9<<20)
 	w.interrupt(path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key})
 	content[5] ^= 1
-	if err := os.WriteFile(path, append(content, 'x'), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, append(content, 'x'), 0o600))
 	up := w.uploader(upload.Options{EncryptionKeys: []session.EncryptionKey{key}, RestartChanged: true})
 	if res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o"}); err != nil || res.Resumed {
 		t.Fatalf("%+v, %v", res, err)
@@ -609,9 +578,7 @@ func TestChecksOfEncryptedObjects(t *testing.T) {
 	}
 	t.Run("a lost reply", func(t *testing.T) {
 		w := newAttributeWorld(t)
-		if err := w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectLoseReply}}))
 		path, _ := source(t, 100)
 		up := w.uploader(upload.Options{})
 		res, err := up.File(t.Context(), path, upload.Spec{Bucket: "bkt", Object: "o", EncryptionKey: key})
@@ -632,9 +599,7 @@ func TestDetectContentType(t *testing.T) {
 	for want, spec := range map[string]upload.Spec{"a/given": {ContentType: "a/given"}, "a/default": {DefaultContentType: "a/default"}, "text/plain; charset=utf-8": {}} {
 		spec.Bucket, spec.Object = "bkt", "o"
 		res, err := up.Reader(t.Context(), strings.NewReader("x"), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if o, _ := w.srv.Object("bkt", "o"); o.ContentType != want || res.Spec.ContentType != want {
 			t.Errorf("content type %q, the result has %q, want %q", o.ContentType, res.Spec.ContentType, want)
 		}

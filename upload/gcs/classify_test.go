@@ -12,6 +12,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload/gcs"
 )
 
@@ -20,9 +21,7 @@ func TestClassify(t *testing.T) {
 	srv, endpoint := emulator(t, nil)
 	c := newClient(t, &gcs.Options{Endpoint: endpoint, Anonymous: true})
 	sc, err := c.Storage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	object := sc.Bucket("bkt").Object("o").Retryer(storage.WithPolicy(storage.RetryNever))
 	for _, tt := range []struct {
 		do   faults.Action
@@ -36,9 +35,7 @@ func TestClassify(t *testing.T) {
 		{faults.Action{Effect: faults.EffectStatus, Status: 404}, backoff.Permanent},
 		{faults.Action{Effect: faults.EffectStatus, Status: 412}, backoff.Permanent},
 	} {
-		if err := srv.AddFaults(faults.Fault{Do: tt.do}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, srv.AddFaults(faults.Fault{Do: tt.do}))
 		_, err := object.Attrs(t.Context())
 		if got := gcs.Classify(err); got != tt.want {
 			t.Errorf("%+v: Classify(%v) = %v, want %v", tt.do, err, got, tt.want)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/api/option"
 	raw "google.golang.org/api/storage/v1"
 
+	"gcsup/internal/require"
 	"gcsup/upload/gcs"
 )
 
@@ -85,18 +86,14 @@ func TestCertificateConfig(t *testing.T) {
 		`{"cert_configs":{"other":{}},"libs":{"ecp":"helper"}}`:                  "",
 		`{"cert_configs":{"pkcs11":{"slot":"0"}},"libs":{"ecp":"/nope/helper"}}`: "", // an error of the handshake
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := gcs.New(t.Context(), &gcs.Options{Anonymous: true})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
 	// A broken file does not matter if no certificate is used.
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	for _, opts := range []gcs.Options{{Endpoint: "http://localhost:1"}, {Transport: http.DefaultTransport}, {UniverseDomain: "example.cloud"}} {
 		opts.Anonymous = true
 		if _, err := gcs.New(t.Context(), &opts); err != nil {

@@ -14,6 +14,7 @@ import (
 	"cloud.google.com/go/storage"
 	raw "google.golang.org/api/storage/v1"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/gcs"
 )
@@ -46,9 +47,7 @@ func TestNewSpec(t *testing.T) {
 	}
 	before := leaves(attrs)
 	spec, err := gcs.NewSpec(&attrs, &conditions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, got := leaves(attrs), leaves(spec)
 	if !maps.Equal(want, before) {
 		t.Errorf("NewSpec changed the attributes: %v, before %v", want, before)
@@ -108,9 +107,7 @@ func TestObjectAttrs(t *testing.T) {
 // storage.Writer.
 func TestWriterFields(t *testing.T) {
 	page, err := os.ReadFile("../../docs/library/from-storage-writer.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for field := range reflect.TypeFor[storage.Writer]().Fields() {
 		if field.IsExported() && !strings.Contains(string(page), "`w."+field.Name+"`") {
 			t.Errorf("the page has no `w.%s`", field.Name)

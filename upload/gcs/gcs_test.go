@@ -27,6 +27,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/objectmeta"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -56,18 +57,14 @@ func TestMain(m *testing.M) {
 func emulator(t *testing.T, opts *fakegcs.Options) (*fakegcs.Server, string) {
 	t.Helper()
 	srv := fakegcs.NewServer(t, opts)
-	if err := srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, srv.CreateBucket(fakegcs.Bucket{Name: "bkt"}))
 	return srv.Server, srv.URL
 }
 
 func newClient(t *testing.T, opts *gcs.Options) *gcs.Client {
 	t.Helper()
 	c, err := gcs.New(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -75,9 +72,7 @@ func newClient(t *testing.T, opts *gcs.Options) *gcs.Client {
 func uploader(t *testing.T, c *gcs.Client, opts *upload.Options) *upload.Uploader {
 	t.Helper()
 	up, err := c.Uploader(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return up
 }
 
@@ -86,9 +81,7 @@ func source(t *testing.T, size int) (string, []byte) {
 	content := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // cannot be compressed
 	path := filepath.Join(t.TempDir(), "source")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return path, content
 }
 
@@ -103,9 +96,7 @@ func put(t *testing.T, up *upload.Uploader, size int) (*upload.Result, error) {
 func wantPut(t *testing.T, srv *fakegcs.Server, up *upload.Uploader, size int) *upload.Result {
 	t.Helper()
 	res, err := put(t, up, size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, content := source(t, size)
 	if got, err := srv.ReadObject("bkt", "o"); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("object differs from the source, %v", err)
@@ -150,9 +141,7 @@ func TestEndpoint(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer c.Close()
 			if c.Endpoint() != tt.want {
 				t.Errorf("Endpoint = %q, want %q", c.Endpoint(), tt.want)
@@ -164,9 +153,7 @@ func TestEndpoint(t *testing.T) {
 func TestNoCredentials(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.json")
 	broken := filepath.Join(t.TempDir(), "broken.json")
-	if err := os.WriteFile(broken, []byte(`{"private_key": "SECRET`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(broken, []byte(`{"private_key": "SECRET`), 0o600))
 	for _, file := range []string{missing, broken} {
 		_, err := gcs.New(t.Context(), &gcs.Options{CredentialsFile: file})
 		if !errors.Is(err, session.ErrCredentials) || strings.Contains(err.Error(), "SECRET") {
@@ -232,9 +219,7 @@ func jsonFile(t *testing.T, fields map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "credentials.json")
 	data, err := json.Marshal(fields)
-	if err := errors.Join(err, os.WriteFile(path, data, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, os.WriteFile(path, data, 0o600)))
 	return path
 }
 
@@ -351,9 +336,7 @@ func TestNoGoogleAPIError(t *testing.T) {
 		400: session.ErrInvalid, 401: session.ErrCredentials, 403: session.ErrPermission, 404: session.ErrNotFound, 412: session.ErrPrecondition, 503: session.ErrRetriesExhausted,
 	} {
 		srv, url := emulator(t, nil)
-		if err := srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "why", Message: "text"}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpStart}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: status, Reason: "why", Message: "text"}}))
 		c := newClient(t, &gcs.Options{Endpoint: url, Anonymous: true})
 		_, err := put(t, withCall(uploader(t, c, nil), upload.CallOptions{Retries: -1}), 9<<20)
 		e, ok := errors.AsType[*session.Error](err)
@@ -373,37 +356,27 @@ func TestOfficialLibrary(t *testing.T) {
 	_, url := emulator(t, nil)
 	t.Setenv("STORAGE_EMULATOR_HOST", url)
 	official, err := storage.NewClient(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer official.Close()
 	c := newClient(t, nil)
 	up := uploader(t, c, &upload.Options{ChunkSize: 256 << 10})
 	plain, err := session.NewClient(nil, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, size := range []int{0, 1, chunk.Granularity - 1, chunk.Granularity, chunk.Granularity + 1, 2 * chunk.Granularity, 20<<20 + 1} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			path, content := source(t, size)
 			crc := crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))
 			ours := upload.Spec{Bucket: "bkt", Object: fmt.Sprintf("dir/ours %d ü?#", size)}
 			res, err := up.File(t.Context(), path, ours)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			o := official.Bucket("bkt").Object(ours.Object)
 			attrs, err := o.Attrs(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if attrs.Size != int64(size) || attrs.CRC32C != crc || !reflect.DeepEqual(gcs.ObjectAttrs(res.Object), attrs) {
 				t.Errorf("Attrs = %+v, the result has %+v", attrs, res.Object)
 			}
 			r, err := o.NewReader(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := io.ReadAll(r)
 			if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
 				t.Errorf("read %d bytes, %v", len(got), err)
@@ -416,9 +389,7 @@ func TestOfficialLibrary(t *testing.T) {
 			if _, err := w.Write(content); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.Close())
 			stat := plain.Stat(t.Context(), theirs)
 			if stat.Object == nil {
 				t.Fatalf("Stat = %+v", stat)

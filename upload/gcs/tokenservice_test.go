@@ -19,6 +19,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -139,9 +140,7 @@ func uploadFromMachine(t *testing.T, plan []faults.Fault, metadata func(path str
 	defer s.Close()
 	t.Setenv("GCE_METADATA_HOST", s.Listener.Addr().String())
 	service, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Credentials of a machine are not sent over plain HTTP.
 	c := newClient(t, &gcs.Options{Endpoint: "https://storage.example", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
@@ -248,8 +247,6 @@ func TestMetadataServerThatHangs(t *testing.T) {
 func testKey(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 }

@@ -18,6 +18,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -45,9 +46,7 @@ func TestRedirectsGetNoCredentials(t *testing.T) {
 	})
 	spec := upload.Spec{Bucket: "bkt", Object: "o"}
 	own, err := session.NewClient(c.HTTP(), c.Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r := own.Stat(t.Context(), spec); r.Status != http.StatusTemporaryRedirect || r.Redirect != "http://storage.example" {
 		t.Errorf("Stat: %+v, want the redirect", r)
 	}
@@ -99,9 +98,7 @@ func TestProxyInMidUpload(t *testing.T) {
 		t.Skip("sends many MiB, or many requests")
 	}
 	srv, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer srv.Close()
 	service := httptest.NewUnstartedServer(srv)
 	service.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -117,9 +114,7 @@ func TestProxyInMidUpload(t *testing.T) {
 	}))
 	defer proxy.Close()
 	proxyURL, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	transport := upload.NewTransport(nil)
 	transport.TLSClientConfig = service.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	transport.Proxy = http.ProxyURL(proxyURL)

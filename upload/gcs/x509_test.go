@@ -24,6 +24,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/gcs"
@@ -55,18 +56,14 @@ func newAuthority(t *testing.T, name string, parent *authority) *authority {
 	if err == nil {
 		a.cert, err = x509.ParseCertificate(der)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return a
 }
 
 func newECKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -264,9 +261,7 @@ func TestX509Renewed(t *testing.T) {
 	f.renew(time.Now().Add(time.Hour))
 	f.secret = "ya29.second"
 	srv.AllowToken("ya29.second")
-	if err := srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectRevoke}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, srv.AddFaults(faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Do: faults.Action{Effect: faults.EffectRevoke}}))
 	if err := f.put(c); err != nil || f.asked != 2 {
 		t.Errorf("%d requests for a token, %v", f.asked, err)
 	}

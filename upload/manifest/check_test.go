@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -37,9 +38,9 @@ func withBuckets(t *testing.T, f func(w *bucketWorld)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, tr, stop := cloudtest.Serve(t, &fakegcs.Options{NoMD5: true})
 		defer stop()
-		noErr(t, srv.CreateBucket(fakegcs.Bucket{Name: "two"}))
+		require.NoError(t, srv.CreateBucket(fakegcs.Bucket{Name: "two"}))
 		up, err := upload.New(&http.Client{Transport: tr}, &upload.Options{Endpoint: "http://gcs.test"})
-		noErr(t, err)
+		require.NoError(t, err)
 		f(&bucketWorld{t: t, srv: srv, up: up, path: path})
 	})
 }
@@ -48,7 +49,7 @@ func withBuckets(t *testing.T, f func(w *bucketWorld)) {
 func (w *bucketWorld) put(bucket, name, content string) Record {
 	w.t.Helper()
 	o, err := w.srv.PutObject(fakegcs.Object{Bucket: bucket, Name: name}, strings.NewReader(content))
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return Record{
 		Status: Done, Path: "/src/" + name, Bucket: bucket, Object: name,
 		Source:     chunk.Identity{Size: int64(len(content)), Inode: 1},
@@ -60,9 +61,9 @@ func (w *bucketWorld) put(bucket, name, content string) Record {
 func (w *bucketWorld) record(endpoint string, records ...Record) {
 	w.t.Helper()
 	m, err := Open(w.path, endpoint)
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	record(w.t, m, records...)
-	noErr(w.t, m.Close())
+	require.NoError(w.t, m.Close())
 }
 
 // compare returns the comparisons in a few words.
@@ -100,7 +101,7 @@ func TestCheck(t *testing.T) {
 		size := w.put("bkt", "a/size", "12345")
 		size.Source.Size = 6 // the object is the recorded one, and never had the bytes of the file
 		missing := w.put("bkt", "a/missing", "12345")
-		noErr(t, w.srv.DeleteObject("bkt", "a/missing"))
+		require.NoError(t, w.srv.DeleteObject("bkt", "a/missing"))
 		failed := w.put("bkt", "a/failed", "1")
 		failed.Status, failed.CRC32C, failed.Reason = Failed, 7, "503"
 		failedAway := failed
@@ -137,7 +138,7 @@ func TestCheck(t *testing.T) {
 		w.record("", same)
 		w.record("http://gcs.test", again, bytes, size, missing, retried)
 		text, err := os.ReadFile(w.path)
-		noErr(t, err)
+		require.NoError(t, err)
 		text = append(text, "{\"v\":1,damaged\n{\"v\":1,\"status\":\"unfinished line"...)
 		if err := os.WriteFile(w.path, text, 0o400); err != nil { // another process writes to it, and this one may not
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func TestCheckRandom(t *testing.T) {
 					r.CRC32C++
 				case 2:
 					want[key] = "missing"
-					noErr(t, w.srv.DeleteObject(bucket, name))
+					require.NoError(t, w.srv.DeleteObject(bucket, name))
 				case 3:
 					want[key], recorded = "extra", false
 				}
@@ -306,7 +307,7 @@ func TestCheckErrors(t *testing.T) {
 	} {
 		withBuckets(t, func(w *bucketWorld) {
 			if text != "-" {
-				noErr(t, os.WriteFile(w.path, []byte(text), 0o600))
+				require.NoError(t, os.WriteFile(w.path, []byte(text), 0o600))
 			}
 			n := 0
 			c := Check{Path: w.path}
@@ -335,10 +336,10 @@ func TestCheckErrors(t *testing.T) {
 func TestSkipLookedUp(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a")
-	noErr(t, os.WriteFile(path, []byte("12345"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("12345"), 0o600))
 	m := open(t, filepath.Join(t.TempDir(), "manifest"))
 	source, err := m.identity(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	done := Record{Status: Done, Path: path, Source: source, Bucket: "bkt", Object: "a"}
 	done.Generation, done.HasCRC32C, done.CRC32C = 5, true, 7
 	record(t, m, done)

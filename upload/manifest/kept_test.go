@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 )
 
 // TestKeptManifest reads testdata/v1.jsonl, which an earlier version wrote, and which is never rewritten. It also
@@ -26,7 +27,7 @@ func TestKeptManifest(t *testing.T) {
 		{Status: Skipped, Path: "link", Object: "link", Reason: "a symbolic link"},
 	}
 	kept, err := os.ReadFile("testdata/v1.jsonl")
-	noErr(t, err)
+	require.NoError(t, err)
 	lines := bytes.SplitAfter(kept, []byte("\n"))
 	if len(lines) != len(want)+1 {
 		t.Fatalf("%d lines, want %d", len(lines)-1, len(want))
@@ -41,7 +42,7 @@ func TestKeptManifest(t *testing.T) {
 		}
 	}
 	next := filepath.Join(t.TempDir(), "m")
-	noErr(t, os.WriteFile(next, bytes.ReplaceAll(kept, []byte(`{"v":1,`), []byte(`{"v":2,`)), 0o600))
+	require.NoError(t, os.WriteFile(next, bytes.ReplaceAll(kept, []byte(`{"v":1,`), []byte(`{"v":2,`)), 0o600))
 	if _, err := Open(next, endpoint); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "version 2, this program knows version 1") {
 		t.Errorf("with version 2: %v", err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
@@ -29,7 +30,7 @@ import (
 func open(t testing.TB, path string) *Manifest {
 	t.Helper()
 	m, err := Open(path, "")
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
@@ -37,14 +38,14 @@ func open(t testing.TB, path string) *Manifest {
 func record(t testing.TB, m *Manifest, records ...Record) {
 	t.Helper()
 	for _, r := range records {
-		noErr(t, m.Record(r))
+		require.NoError(t, m.Record(r))
 	}
 }
 
 // reopen closes and opens a manifest.
 func reopen(t testing.TB, m *Manifest) *Manifest {
 	t.Helper()
-	noErr(t, m.Close())
+	require.NoError(t, m.Close())
 	return open(t, m.path)
 }
 
@@ -53,7 +54,7 @@ func remaining(t testing.TB, m *Manifest, jobs iter.Seq[upload.Job]) []string {
 	t.Helper()
 	names := []string{}
 	for job, err := range m.Skip(t.Context(), jobs) {
-		noErr(t, err)
+		require.NoError(t, err)
 		names = append(names, job.Spec.Object)
 	}
 	return names
@@ -68,7 +69,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		{Status: Failed, Path: "b", Bucket: "bkt", Object: "b", Reason: "no\nsuch file", Time: now},
 	} {
 		text, err := want.encode()
-		noErr(t, err)
+		require.NoError(t, err)
 		if bytes.IndexByte(text, '\n') != len(text)-1 || !bytes.HasPrefix(text, []byte(`{"v":1,"time":"2026-11-22T10:00:00.123Z","status":"`)) {
 			t.Errorf("line %q", text)
 		}
@@ -106,9 +107,9 @@ func TestSkip(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	m := open(t, path("manifest"))
 	for _, name := range names {
-		noErr(t, os.WriteFile(path(name), []byte(name), 0o600))
+		require.NoError(t, os.WriteFile(path(name), []byte(name), 0o600))
 		id, err := sourcefile.StatIdentity(path(name))
-		noErr(t, err)
+		require.NoError(t, err)
 		r := Record{Status: Done, Path: path(name), Source: id, Bucket: "bkt", Object: name, CRC32C: checksum.Update(0, []byte(name)), HasCRC32C: true}
 		first := r
 		switch name {
@@ -130,7 +131,7 @@ func TestSkip(t *testing.T) {
 		record(t, m, r)
 	}
 	old, err := os.Stat(path("edited"))
-	noErr(t, err)
+	require.NoError(t, err)
 	time.Sleep(20 * time.Millisecond) // so that the change time differs
 	for _, err := range []error{
 		os.WriteFile(path("changed"), []byte("another size"), 0o600),
@@ -139,7 +140,7 @@ func TestSkip(t *testing.T) {
 		os.Chtimes(path("edited"), old.ModTime(), old.ModTime()),
 		os.Remove(path("gone")),
 	} {
-		noErr(t, err)
+		require.NoError(t, err)
 	}
 	jobs := func(yield func(upload.Job) bool) {
 		for i, name := range names {
@@ -173,9 +174,9 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 	const service, emulator = "https://storage.googleapis.com", "http://127.0.0.1:4443"
 	dir := t.TempDir()
 	source := filepath.Join(dir, "a")
-	noErr(t, os.WriteFile(source, []byte("a"), 0o600))
+	require.NoError(t, os.WriteFile(source, []byte("a"), 0o600))
 	id, err := sourcefile.StatIdentity(source)
-	noErr(t, err)
+	require.NoError(t, err)
 	job := upload.Job{Path: source, Spec: upload.Spec{Bucket: "bkt", Object: "a"}}
 	for i, run := range []struct {
 		endpoint string
@@ -184,7 +185,7 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 		{emulator, 1}, {service, 1}, {emulator, 0}, {service, 0}, {"", 0}, // the last record is that of the service
 	} {
 		m, err := Open(filepath.Join(dir, "m"), run.endpoint)
-		noErr(t, err)
+		require.NoError(t, err)
 		left := remaining(t, m, slices.Values([]upload.Job{job}))
 		if len(left) != run.left {
 			t.Errorf("run %d at %q: %d jobs are left, want %d", i, run.endpoint, len(left), run.left)
@@ -192,7 +193,7 @@ func TestSkipOfAnotherEndpoint(t *testing.T) {
 		if len(left) > 0 {
 			record(t, m, Record{Status: Done, Path: source, Source: id, Bucket: "bkt", Object: "a"})
 		}
-		noErr(t, m.Close())
+		require.NoError(t, m.Close())
 	}
 }
 
@@ -252,13 +253,13 @@ func TestSkipProperty(t *testing.T) {
 				}
 			}
 		}) {
-			noErr(t, err)
+			require.NoError(t, err)
 			got = append(got, job.Spec.Bucket+"\x00"+job.Spec.Object)
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: remain %q, want %q", seed, got, want)
 		}
-		noErr(t, m.Close())
+		require.NoError(t, m.Close())
 		if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 			t.Fatalf("files %v, want the manifest only", entries)
 		}
@@ -293,7 +294,7 @@ func TestOpenAfterCrash(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m")
-			noErr(t, os.WriteFile(path, []byte(test.content), 0o600))
+			require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
 			m := open(t, path)
 			m.identity = func(string) (chunk.Identity, error) { return chunk.Identity{Inode: 1}, nil }
 			if got, _ := os.ReadFile(path); string(got) != test.kept {
@@ -343,7 +344,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer before an incomplete line", lineA + newer + lineB[:20], ErrVersion},
 	} {
 		path := filepath.Join(t.TempDir(), "m")
-		noErr(t, os.WriteFile(path, []byte(test.content), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
 		_, err := Open(path, "")
 		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
@@ -362,7 +363,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("a missing directory: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "m")
-	noErr(t, os.WriteFile(path, []byte(lineA+newer+lineB), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(lineA+newer+lineB), 0o600))
 	for _, err := range open(t, path).Skip(t.Context(), jobs("a")) {
 		if !errors.Is(err, ErrVersion) {
 			t.Errorf("newer in the middle: %v", err)
@@ -383,7 +384,7 @@ func TestOneProcess(t *testing.T) {
 		}
 	}
 	for range 2 {
-		noErr(t, m.Close())
+		require.NoError(t, m.Close())
 	}
 	if err := m.Record(Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Record after Close: %v", err)
@@ -492,7 +493,7 @@ func TestSync(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m")
 	synctest.Test(t, func(t *testing.T) {
 		m, err := Open(path, "")
-		noErr(t, err)
+		require.NoError(t, err)
 		disk := &fullDisk{output: m.appender.out}
 		m.appender.out = disk
 		r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
@@ -518,7 +519,7 @@ func TestSync(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		m, err := Open(path, "")
-		noErr(t, err)
+		require.NoError(t, err)
 		m.appender.out = &fullDisk{output: m.appender.out, syncFail: io.ErrShortWrite}
 		r := Record{Status: Done, Path: "a", Bucket: "bkt", Object: "a"}
 		record(t, m, r)
@@ -609,7 +610,7 @@ func TestMillionRecords(t *testing.T) {
 			}
 		}
 	}) {
-		noErr(t, err)
+		require.NoError(t, err)
 		if !strings.Contains(job.Spec.Object, "0/file.dat") {
 			t.Fatalf("%s remains", job.Spec.Object)
 		}
@@ -630,7 +631,7 @@ func BenchmarkRecord(b *testing.B) {
 		Source: chunk.Identity{Size: 16 << 10, ModTimeNS: 1763769254123456789, ChangeTimeNS: 1763769254123456789, Device: 64768, Inode: 123456789}}
 	b.ReportAllocs()
 	for b.Loop() {
-		noErr(b, m.Record(r))
+		require.NoError(b, m.Record(r))
 	}
 }
 
@@ -648,12 +649,4 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("unpack %+v, want %+v", got, r)
 		}
 	})
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

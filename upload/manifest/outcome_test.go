@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload"
@@ -19,13 +20,9 @@ import (
 // TestOutcome checks what is recorded of an upload.
 func TestOutcome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 	identity, err := sourcefile.StatIdentity(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	spec := upload.Spec{Bucket: "bkt", Object: "o"}
 	object := &session.Object{Generation: 7, CRC32C: 8, HasCRC32C: true}
 	base := manifest.Record{Path: path, Source: identity, Bucket: "bkt", Object: "o"}

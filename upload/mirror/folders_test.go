@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/mirror"
@@ -21,7 +22,7 @@ import (
 func (w *world) hierarchical() {
 	w.t.Helper()
 	w.do("DELETE", "/storage/v1/b/bkt", "")
-	noErr(w.t, w.srv.CreateBucket(fakegcs.Bucket{Name: "bkt", Hierarchical: true}))
+	require.NoError(w.t, w.srv.CreateBucket(fakegcs.Bucket{Name: "bkt", Hierarchical: true}))
 }
 
 // wantFolders checks the names of all folders.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -46,16 +47,16 @@ func TestConstantMemory(t *testing.T) {
 	defer deletes.close()
 	n := 0
 	for a, err := range merge(jobs, objects, rules{skip: upload.SkipIdentical, protect: func(*session.Object) Reason { return NoReason }}) {
-		noErr(t, err)
+		require.NoError(t, err)
 		if a.Kind == Delete {
-			noErr(t, deletes.add(a.Object, NoReason))
+			require.NoError(t, deletes.add(a.Object, NoReason))
 		}
 		if n++; n%(count/10) == 0 {
 			most = max(most, heap()-before)
 		}
 	}
 	for _, err := range deletes.entries() {
-		noErr(t, err)
+		require.NoError(t, err)
 		if n++; n%(count/10) == 0 {
 			most = max(most, heap()-before)
 		}
@@ -71,6 +72,6 @@ func BenchmarkMerge(b *testing.B) {
 	jobs, objects := generated(b.N)
 	b.ReportAllocs()
 	for _, err := range merge(jobs, objects, rules{skip: upload.SkipIdentical, protect: func(*session.Object) Reason { return NoReason }}) {
-		noErr(b, err)
+		require.NoError(b, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/internal/objectmeta"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -136,7 +137,7 @@ func TestMerge(t *testing.T) {
 func TestMergeKey(t *testing.T) {
 	t.Parallel()
 	key, err := session.NewEncryptionKey(make([]byte, 32))
-	noErr(t, err)
+	require.NoError(t, err)
 	jobs := func(yield func(upload.Job) bool) {
 		for job := range jobsOf("plain sealed") {
 			job.Spec.EncryptionKey = key
@@ -156,7 +157,7 @@ func TestMergeKey(t *testing.T) {
 	for skip, want := range map[upload.Skip][]Kind{upload.SkipSameTime: {Upload, Keep}, upload.SkipIdentical: {Upload, Compare}} {
 		var got []Kind
 		for a, err := range merge(jobs, objects, rules{skip: skip}) {
-			noErr(t, err)
+			require.NoError(t, err)
 			got = append(got, a.Kind)
 		}
 		if !slices.Equal(got, want) {
@@ -222,11 +223,11 @@ func TestSpool(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for i := range n {
 		o := &session.Object{Name: fmt.Sprintf("%s%06d", long, i), Generation: int64(i + 1), Size: int64(i)}
-		noErr(t, s.add(o, Reason(i%3)))
+		require.NoError(t, s.add(o, Reason(i%3)))
 	}
 	i := 0
 	for e, err := range s.entries() {
-		noErr(t, err)
+		require.NoError(t, err)
 		want := session.Object{Bucket: "bkt", Name: fmt.Sprintf("%s%06d", long, i), Generation: int64(i + 1), Size: int64(i)}
 		if e.object.Name != want.Name || e.object.Bucket != want.Bucket || e.object.Generation != want.Generation || e.object.Size != want.Size || e.reason != Reason(i%3) {
 			t.Fatalf("%d: %+v", i, e)
@@ -250,13 +251,5 @@ func TestNames(t *testing.T) {
 	slices.Sort(names)
 	if len(slices.Compact(names)) != len(kindNames)+len(reasonNames) {
 		t.Errorf("names: %q", names)
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/upload"
@@ -35,7 +36,7 @@ type world struct {
 func inBubble(t *testing.T, opts *fakegcs.Options, f func(w *world)) {
 	t.Helper()
 	dir := filepath.Join(testsize.DiskDir(t), "dir")
-	noErr(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	synctest.Test(t, func(t *testing.T) {
 		if opts == nil {
 			opts = &fakegcs.Options{}
@@ -52,8 +53,8 @@ func (w *world) write(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		path := filepath.Join(w.dir, filepath.FromSlash(name))
-		noErr(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
-		noErr(w.t, os.WriteFile(path, []byte(name), 0o600))
+		require.NoError(w.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(w.t, os.WriteFile(path, []byte(name), 0o600))
 	}
 }
 
@@ -84,7 +85,7 @@ func (w *world) put(names ...string) {
 func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
 	u, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test"})
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return u
 }
 
@@ -92,14 +93,14 @@ func (w *world) uploader() *upload.Uploader {
 func (w *world) mirror(prefix string, opts *mirror.Options) *mirror.Mirror {
 	w.t.Helper()
 	m, err := mirror.New(w.dir, upload.Spec{Bucket: "bkt", Object: prefix}, opts)
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return m
 }
 
 // addFaults adds faults to the server.
 func (w *world) addFaults(plan ...faults.Fault) {
 	w.t.Helper()
-	noErr(w.t, w.srv.AddFaults(plan...))
+	require.NoError(w.t, w.srv.AddFaults(plan...))
 }
 
 // objects returns the names of all objects.
@@ -107,7 +108,7 @@ func (w *world) objects() string {
 	w.t.Helper()
 	var names []string
 	for o, err := range w.uploader().List(w.t.Context(), upload.Listing{Bucket: "bkt"}) {
-		noErr(w.t, err)
+		require.NoError(w.t, err)
 		names = append(names, o.Name)
 	}
 	return strings.Join(names, " ")
@@ -445,7 +446,7 @@ func TestPlan(t *testing.T) {
 		w.do("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=p%2Fb", "other size")
 		var got []string
 		for a, err := range w.mirror("p/", nil).Plan(w.t.Context(), w.uploader()) {
-			noErr(t, err)
+			require.NoError(t, err)
 			name := a.Job.Spec.Object
 			if a.Kind == mirror.Delete || a.Kind == mirror.Protect {
 				name = a.Object.Name
@@ -487,7 +488,7 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	noErr(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	spec := upload.Spec{Bucket: "bkt"}
 	guarded := spec
 	guarded.IfGenerationMatch = new(int64)
@@ -508,13 +509,5 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := mirror.New(c.dir, c.spec, &c.opts); err == nil {
 			t.Errorf("%s: no error", c.name)
 		}
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

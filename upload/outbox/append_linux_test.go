@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 )
@@ -35,13 +36,13 @@ func appendWhileRemoved(t *testing.T, to string) bool {
 		box.to = filepath.Join(base, to)
 	}
 	for _, d := range []string{dir, filepath.Join(base, "done")} {
-		noErr(t, os.Mkdir(d, 0o700))
+		require.NoError(t, os.Mkdir(d, 0o700))
 	}
-	noErr(t, os.WriteFile(path, powerOld, 0o600))
+	require.NoError(t, os.WriteFile(path, powerOld, 0o600))
 	src, err := sourcefile.OpenBelow(dir, "f")
-	noErr(t, err)
+	require.NoError(t, err)
 	id, err := src.Identity()
-	noErr(t, err)
+	require.NoError(t, err)
 	wrote := make(chan error, 1)
 	err = src.Dispose(id, func(dir *os.Root, path string, info fs.FileInfo, unchanged func() error) error {
 		go func() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/internal/nolink"
+	"gcsup/internal/require"
 )
 
 // TestHold checks that a disk that holds a directory uses that one, whatever replaces it, and that others follow no link.
@@ -15,11 +16,11 @@ func TestHold(t *testing.T) {
 	path := filepath.Join(base, "dir", "file")
 	outside := filepath.Join(base, "outside")
 	for _, dir := range []string{filepath.Dir(path), outside} {
-		noErr(t, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)))
+		require.NoError(t, errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)))
 	}
 	box := boxDisk(base)
 	held, release, err := hold(box, filepath.Dir(path))
-	noErr(t, err)
+	require.NoError(t, err)
 	defer release()
 	if err := errors.Join(os.Rename(filepath.Dir(path), filepath.Join(base, "away")), os.Symlink("outside", filepath.Dir(path))); err != nil {
 		t.Skip(err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // failing is an outbox with files that have no attempt left.
@@ -27,7 +29,7 @@ func (b failing) giveUp(name, content string) {
 	b.t.Helper()
 	b.write(name, content)
 	d := &disposer{disk: osDisk{}, dir: b.dir, sync: osDisk{}.sync}
-	noErr(b.t, d.setAside(filepath.Join(b.dir, name), Failure{Name: name, Kind: "invalid"}))
+	require.NoError(b.t, d.setAside(filepath.Join(b.dir, name), Failure{Name: name, Kind: "invalid"}))
 }
 
 // wantFailed fails unless Failed lists these files, by their names below .failed, with these names in the outbox.
@@ -51,11 +53,11 @@ func (b failing) wantRetried(want map[string]string) {
 	}
 	got := map[string]string{}
 	entries, err := os.ReadDir(b.dir)
-	noErr(b.t, err)
+	require.NoError(b.t, err)
 	for _, e := range entries {
 		if e.Type().IsRegular() {
 			content, err := os.ReadFile(filepath.Join(b.dir, e.Name()))
-			noErr(b.t, err)
+			require.NoError(b.t, err)
 			got[e.Name()] = string(content)
 		}
 	}
@@ -152,7 +154,7 @@ func TestFailedJunk(t *testing.T) {
 	}
 	b.wantFailed(map[string]string{"real": "real", "other": "other"})
 	b.wantRetried(map[string]string{"real": "a file", "other": "another file"})
-	noErr(t, os.RemoveAll(filepath.Join(b.dir, ".failed")))
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, ".failed")))
 	b.write(".failed", "not a directory")
 	if list, err := Failed(b.dir); err == nil {
 		t.Errorf("a file instead of the directory: %+v", list)
@@ -162,16 +164,8 @@ func TestFailedJunk(t *testing.T) {
 // written makes a file with its directory.
 func written(t *testing.T, path, content string) fs.FileInfo {
 	t.Helper()
-	noErr(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
 	info, err := os.Lstat(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	return info
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

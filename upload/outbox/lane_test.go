@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/upload/outbox"
 )
 
@@ -35,7 +36,7 @@ func TestJobs(t *testing.T) {
 				for i := range tt.files {
 					name := fmt.Sprintf("f%04d", i)
 					w.write(name, nil)
-					noErr(w.t, os.Truncate(w.path(name), tt.size))
+					require.NoError(w.t, os.Truncate(w.path(name), tt.size))
 				}
 				small, large := &backoff.Limiter{}, &backoff.Limiter{First: 4, Max: 64}
 				limiter := small

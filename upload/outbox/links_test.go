@@ -15,6 +15,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -36,10 +37,10 @@ func newVictim(w *world, name string, like string) victim {
 	w.t.Helper()
 	v := victim{w: w, dir: filepath.Join(filepath.Dir(w.dir), "victim")}
 	v.path = filepath.Join(v.dir, name)
-	noErr(w.t, os.MkdirAll(filepath.Dir(v.path), 0o700))
-	noErr(w.t, os.WriteFile(v.path, []byte(secret), 0o600))
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(v.path), 0o700))
+	require.NoError(w.t, os.WriteFile(v.path, []byte(secret), 0o600))
 	if info, err := os.Stat(like); err == nil {
-		noErr(w.t, os.Chtimes(v.path, time.Time{}, info.ModTime()))
+		require.NoError(w.t, os.Chtimes(v.path, time.Time{}, info.ModTime()))
 	}
 	return v
 }
@@ -75,7 +76,7 @@ func TestReplacedByLinkInOutage(t *testing.T) {
 	for _, replaced := range []string{"backlog", "backlog/sub", "backlog/sub/file"} {
 		t.Run(filepath.Base(replaced), func(t *testing.T) {
 			inBubble(t, fakegcs.Options{}, func(w *world) {
-				noErr(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
+				require.NoError(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
 				w.put("backlog/sub/file", []byte(secret))
 				w.put("other", []byte("other"))
 				name, _ := filepath.Rel("backlog", "backlog/sub/file")
@@ -145,7 +146,7 @@ func TestOwnDirectories(t *testing.T) {
 				}
 				inBubble(t, fakegcs.Options{}, func(w *world) {
 					v := newVictim(w, "file", "")
-					noErr(w.t, plant(w, v))
+					require.NoError(w.t, plant(w, v))
 					box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt"}, nil)
 					if err == nil {
 						_ = box.Close()
@@ -194,7 +195,7 @@ func TestHardLinks(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			inBubble(t, fakegcs.Options{}, func(w *world) {
 				v := newVictim(w, "file", "")
-				noErr(w.t, errors.Join(os.Link(v.path, w.path("linked")), os.Chmod(w.dir, mode)))
+				require.NoError(w.t, errors.Join(os.Link(v.path, w.path("linked")), os.Chmod(w.dir, mode)))
 				w.put("own", []byte("own"))
 				box := w.open(outbox.Options{Attempts: 3})
 				box.WithoutLinkProtection()

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestTimeBetweenScans checks that the time between two scans begins when the first one has ended. A scan that takes
@@ -11,7 +13,7 @@ import (
 func TestTimeBetweenScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &Outbox{opened: time.Now(), opts: Options{Rescan: time.Minute}}
-		noErr(t, o.setDefaults())
+		require.NoError(t, o.setDefaults())
 		l := &loop{Outbox: o, ctx: t.Context(), scanner: newScanner(t.TempDir(), func(string) {}), next: never, scanning: true}
 		asked := func() bool {
 			l.rescan()
@@ -24,7 +26,7 @@ func TestTimeBetweenScans(t *testing.T) {
 		if asked() {
 			t.Error("a scan is asked for during another one")
 		}
-		noErr(t, l.found([]sighting{{kind: scanBegan}, {kind: scanEnded}}))
+		require.NoError(t, l.found([]sighting{{kind: scanBegan}, {kind: scanEnded}}))
 		time.Sleep(time.Minute - 1)
 		if asked() {
 			t.Error("a scan is asked for too early")

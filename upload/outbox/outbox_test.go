@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -31,11 +32,11 @@ func TestUploads(t *testing.T) {
 		w.write(".hidden", random(30))
 		w.write(".dir/file", random(30))
 		w.write("sub/.part", random(30))
-		noErr(t, os.Symlink("before", w.path("link")))
+		require.NoError(t, os.Symlink("before", w.path("link")))
 		w.during(outbox.Options{}, func(box *outbox.Outbox) {
 			w.put("now/put", random(40))
 			w.write("written", random(50))
-			noErr(w.t, os.Rename(w.path(".hidden"), w.path("renamed")))
+			require.NoError(w.t, os.Rename(w.path(".hidden"), w.path("renamed")))
 			w.until("scanned again", func() bool { return w.inserts() == 5 })
 			w.write("empty", nil)
 			time.Sleep(2 * time.Minute)
@@ -60,7 +61,7 @@ func TestSettles(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		w.during(outbox.Options{Settle: time.Minute, Rescan: 10 * time.Second}, func(box *outbox.Outbox) {
 			f, err := os.Create(w.path("log"))
-			noErr(w.t, err)
+			require.NoError(w.t, err)
 			for range 5 {
 				if _, err := f.WriteString("a line\n"); err != nil {
 					w.t.Fatal(err)
@@ -70,7 +71,7 @@ func TestSettles(t *testing.T) {
 					w.t.Fatalf("a file that is open for writing was sent")
 				}
 			}
-			noErr(w.t, f.Close())
+			require.NoError(w.t, f.Close())
 			w.untilEmpty(box)
 		})
 		w.wantObject("log", []byte(strings.Repeat("a line\n", 5)))
@@ -249,7 +250,7 @@ func TestOutage(t *testing.T) {
 		for i := range 40 {
 			w.put(fmt.Sprint("file", i), random(100+i))
 		}
-		noErr(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
+		require.NoError(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
 		w.during(outbox.Options{Attempts: 2}, func(box *outbox.Outbox) {
 			time.Sleep(time.Hour)
 			if s := box.Status(); s.Backlog.Files != 40 || s.Failures["retries_exhausted"] < 10 || len(s.Files) == 0 {
@@ -339,7 +340,7 @@ func TestOneProcess(t *testing.T) {
 		if s, err := outbox.ReadStatus(w.dir); err != nil || s.Running == nil || s.Running.PID != os.Getpid() {
 			w.t.Errorf("ReadStatus: %+v, %v", s, err)
 		}
-		noErr(w.t, box.Close())
+		require.NoError(w.t, box.Close())
 		w.put("a", random(7))
 		if s, err := outbox.ReadStatus(w.dir); err != nil || s.Running != nil || s.Backlog != (outbox.Count{Files: 1, Bytes: 7}) {
 			w.t.Errorf("ReadStatus: %+v, %v", s, err)
@@ -354,7 +355,7 @@ func TestRecovers(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
 		w.write(".outbox/removing/sub/a", random(10))
 		w.write(".outbox/removing/b", random(20))
-		noErr(w.t, os.Chmod(w.path(".outbox"), 0o700))
+		require.NoError(w.t, os.Chmod(w.path(".outbox"), 0o700))
 		w.write("b", random(21))
 		if _, err := w.uploader().Bytes(w.t.Context(), random(10), upload.Spec{Bucket: "bkt", Object: "in/sub/a"}); err != nil {
 			w.t.Fatal(err)

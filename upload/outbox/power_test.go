@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/internal/powerdisk"
+	"gcsup/internal/require"
 )
 
 var (
@@ -73,7 +74,7 @@ func TestPutPowerLoss(t *testing.T) {
 			})
 		}
 		d.After = func() { check(false) }
-		noErr(t, d.put(to, powerNew))
+		require.NoError(t, d.put(to, powerNew))
 		check(true)
 		t.Logf("%s: %d states of the disk", to, images)
 	}
@@ -160,7 +161,7 @@ func TestDisposePowerLoss(t *testing.T) {
 					}
 				})
 			}
-			noErr(t, tt.do(d))
+			require.NoError(t, tt.do(d))
 			if name == "restore" {
 				return // the next scan finds it, or the next process restores it
 			}
@@ -227,7 +228,7 @@ func TestDiskErrors(t *testing.T) {
 		"give up": powerDisk.giveUp,
 	} {
 		whole := box(map[string][]byte{"/box/sub/f": powerOld})
-		noErr(t, do(whole))
+		require.NoError(t, do(whole))
 		for n := 1; n <= whole.Ops(); n++ {
 			d := box(map[string][]byte{"/box/sub/f": powerOld})
 			d.FailAt = n
@@ -272,7 +273,7 @@ func TestReplacedWhileRemoved(t *testing.T) {
 		was := written(t, path, "first")
 		write := func(content string) {
 			written(t, path+".new", content)
-			noErr(t, os.Rename(path+".new", path))
+			require.NoError(t, os.Rename(path+".new", path))
 		}
 		renames := 0
 		d := swapDisk{swap: func(from string) {
@@ -357,7 +358,7 @@ func TestOpenedWhileRemoved(t *testing.T) {
 				box := disposer{disk: boxDisk(base), dir: dir, sync: osDisk{}.sync}
 				if to != "" {
 					box.to = filepath.Join(base, to)
-					noErr(t, os.Mkdir(box.to, 0o700))
+					require.NoError(t, os.Mkdir(box.to, 0o700))
 				} else if mounted {
 					box.disk = mountDisk{before: func() {}}
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/upload/outbox"
 )
@@ -21,13 +22,13 @@ func TestPut(t *testing.T) {
 	old := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	write := func(path string, content []byte) {
 		t.Helper()
-		noErr(t, os.WriteFile(path, content, 0o640))
+		require.NoError(t, os.WriteFile(path, content, 0o640))
 	}
 	write(source, content)
-	noErr(t, os.Chtimes(source, old, old))
-	noErr(t, os.Chmod(source, 0o440))
+	require.NoError(t, os.Chtimes(source, old, old))
+	require.NoError(t, os.Chmod(source, 0o440))
 	for range 2 { // the second time, it is there
-		noErr(t, outbox.Put(dir, source, "a/b/wal"))
+		require.NoError(t, outbox.Put(dir, source, "a/b/wal"))
 	}
 	path := filepath.Join(dir, "a/b/wal")
 	got, err := os.ReadFile(path)
@@ -42,7 +43,7 @@ func TestPut(t *testing.T) {
 		t.Errorf("%+v, %v: the copy is not complete at once", id, err)
 	}
 	other := append(random(300 << 10)[:300<<10-1], 'x')
-	noErr(t, os.Chmod(source, 0o640))
+	require.NoError(t, os.Chmod(source, 0o640))
 	for name, content := range map[string][]byte{"other bytes": other, "shorter": content[:7], "empty": nil} {
 		write(source, content)
 		if err := outbox.Put(dir, source, "a/b/wal"); !errors.Is(err, fs.ErrExist) {
@@ -70,13 +71,13 @@ func TestPut(t *testing.T) {
 func TestPutFresh(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "fresh")
 	for range 20 {
-		noErr(t, os.WriteFile(source, []byte("x"), 0o600))
-		noErr(t, outbox.Put(dir, source, "fresh"))
+		require.NoError(t, os.WriteFile(source, []byte("x"), 0o600))
+		require.NoError(t, outbox.Put(dir, source, "fresh"))
 		path := filepath.Join(dir, "fresh")
 		if id, writers, err := sourcefile.Inspect(path); err != nil || writers == sourcefile.NoWriters && id.ChangeTimeNS <= id.ModTimeNS {
 			t.Errorf("%+v, %v", id, err)
 		}
-		noErr(t, os.Remove(path))
+		require.NoError(t, os.Remove(path))
 	}
 }
 
@@ -88,7 +89,7 @@ func TestPutTogether(t *testing.T) {
 	var succeeded []string
 	for _, content := range strings.Split("abcdefgh", "") {
 		source := filepath.Join(sources, content)
-		noErr(t, os.WriteFile(source, []byte(content), 0o600))
+		require.NoError(t, os.WriteFile(source, []byte(content), 0o600))
 		group.Go(func() {
 			switch err := outbox.Put(dir, source, "name"); {
 			case err == nil:
@@ -114,7 +115,7 @@ func TestPutNotUploaded(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
 	elsewhere := t.TempDir()
 	for _, path := range []string{source, filepath.Join(elsewhere, "same")} {
-		noErr(t, os.WriteFile(path, []byte("x"), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 	if err := errors.Join(os.Symlink(elsewhere, filepath.Join(dir, "link")), os.Symlink(source, filepath.Join(dir, "same"))); err != nil {
 		t.Skip(err)

@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestStatusOfOthers checks what ReadStatus returns if the process that runs the outbox has not saved its status.
 func TestStatusOfOthers(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
 	old := time.Now().Add(-24 * time.Hour)
-	noErr(t, errors.Join(os.WriteFile(source, []byte("x"), 0o600), os.Chtimes(source, old, old), Put(dir, source, "name")))
+	require.NoError(t, errors.Join(os.WriteFile(source, []byte("x"), 0o600), os.Chtimes(source, old, old), Put(dir, source, "name")))
 	check := func(what string, running, unsaved, stale bool) {
 		t.Helper()
 		s, err := ReadStatus(dir)
@@ -25,20 +27,20 @@ func TestStatusOfOthers(t *testing.T) {
 	}
 	check("no process", false, false, false)
 	unlock, err := lock(dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer unlock()
-	noErr(t, os.WriteFile(filepath.Join(dir, stateDir, statusFile), []byte(`{"time":"2020-01-01T00:00:00Z","backlog":{"files":7,"bytes":7}}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stateDir, statusFile), []byte(`{"time":"2020-01-01T00:00:00Z","backlog":{"files":7,"bytes":7}}`), 0o600))
 	check("a process that begins, after another one", true, false, true)
 	lockPath := filepath.Join(dir, stateDir, lockFile)
 	if err := os.Truncate(lockPath, 0); err != nil { // the disk is full
 		t.Fatal(err)
 	}
 	open, err := openOwn(dir, stateDir)
-	noErr(t, err)
+	require.NoError(t, err)
 	defer open.Close()
 	touchLock(open)
 	check("a process that can save nothing", true, true, false)
-	noErr(t, os.Chtimes(lockPath, old, old))
+	require.NoError(t, os.Chtimes(lockPath, old, old))
 	if s, err := ReadStatus(dir); err != nil || s.Unsaved || !s.Stale(time.Now()) {
 		t.Errorf("a process that hangs: %+v, %v", s, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // fullDisk is a disk without space for a directory, and perhaps without space for a name.
@@ -77,7 +79,7 @@ func (d *takenDisk) rename(from, to string) error {
 // could be compared.
 func TestPutAfterUpload(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
-	noErr(t, os.WriteFile(source, []byte("x"), 0o600))
+	require.NoError(t, os.WriteFile(source, []byte("x"), 0o600))
 	if err := putFile(&takenDisk{times: 3}, dir, source, "name"); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 	"gcsup/upload/outbox"
@@ -19,7 +20,7 @@ func running(t *testing.T, opts outbox.Options) (srv *fakegcs.TestServer, dir st
 	srv = fakegcs.NewServer(t, &fakegcs.Options{CreateBuckets: true, NoMD5: true})
 	dir = testsize.DiskDir(t)
 	up, err := upload.New(srv.Client(), &upload.Options{Endpoint: srv.URL})
-	noErr(t, err)
+	require.NoError(t, err)
 	ready := make(chan struct{})
 	opts.Ready = func() { close(ready) }
 	if box, err = outbox.Open(dir, up, upload.Spec{Bucket: "bkt", Object: "in/"}, &opts); err != nil {
@@ -61,12 +62,12 @@ func TestNotifications(t *testing.T) {
 	t.Parallel()
 	srv, dir, box := running(t, outbox.Options{Rescan: time.Hour, Settle: 200 * time.Millisecond})
 	source := filepath.Join(t.TempDir(), "source")
-	noErr(t, os.WriteFile(source, random(100), 0o600))
+	require.NoError(t, os.WriteFile(source, random(100), 0o600))
 	for _, name := range []string{"put", "new/put", "new/deep/er/put", "new/second"} {
-		noErr(t, outbox.Put(dir, source, name))
+		require.NoError(t, outbox.Put(dir, source, name))
 		eventually(t, "uploaded: "+name, func() bool { _, ok := srv.Object("bkt", "in/"+name); return ok })
 	}
-	noErr(t, os.WriteFile(filepath.Join(dir, "written"), random(50), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "written"), random(50), 0o600))
 	eventually(t, "uploaded: written", func() bool { _, ok := srv.Object("bkt", "in/written"); return ok })
 	eventually(t, "empty", func() bool { return box.Status().Backlog.Files == 0 })
 	if s := box.Status(); !s.Notified || s.Uploaded.Files != 5 {

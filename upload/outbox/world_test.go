@@ -20,6 +20,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -46,11 +47,11 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 	t.Parallel()
 	opts.NoMD5, opts.NoIdempotencyTokens = true, true
 	dir, saved := filepath.Join(testsize.DiskDir(t), "out"), filepath.Join(testsize.MemDir(t), "state")
-	noErr(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	synctest.Test(t, func(t *testing.T) {
 		srv, transport, stop := cloudtest.Serve(t, &opts)
 		store, err := state.OpenDir(saved)
-		noErr(t, err)
+		require.NoError(t, err)
 		f(&world{t: t, srv: srv, http: &http.Client{Transport: transport}, store: store, dir: dir})
 		stop()
 		_ = store.Close()
@@ -61,7 +62,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 func (w *world) uploader() *upload.Uploader {
 	w.t.Helper()
 	up, err := upload.New(w.http, &upload.Options{Endpoint: "http://gcs.test", Store: cmp.Or[state.Store](w.saved, w.store), RestartChanged: true})
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return up
 }
 
@@ -79,7 +80,7 @@ func (w *world) open(opts outbox.Options) *outbox.Outbox {
 		w.warnings = append(w.warnings, text)
 	}
 	box, err := outbox.Open(w.dir, w.uploader(), upload.Spec{Bucket: "bkt", Object: "in/"}, &opts)
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	box.WithoutNotifications()
 	return box
 }
@@ -141,16 +142,16 @@ func random(size int) []byte {
 // write makes a file in place.
 func (w *world) write(name string, content []byte) {
 	w.t.Helper()
-	noErr(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
-	noErr(w.t, os.WriteFile(w.path(name), content, 0o600))
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o700))
+	require.NoError(w.t, os.WriteFile(w.path(name), content, 0o600))
 }
 
 // put makes a file that is complete.
 func (w *world) put(name string, content []byte) {
 	w.t.Helper()
 	source := filepath.Join(w.t.TempDir(), "source")
-	noErr(w.t, os.WriteFile(source, content, 0o600))
-	noErr(w.t, outbox.Put(w.dir, source, name))
+	require.NoError(w.t, os.WriteFile(source, content, 0o600))
+	require.NoError(w.t, outbox.Put(w.dir, source, name))
 }
 
 // wantFiles fails unless the directory has these files, hidden ones of the package left out.
@@ -166,7 +167,7 @@ func (w *world) wantFiles(names ...string) {
 		}
 		return err
 	})
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	if slices.Sort(names); !slices.Equal(got, names) {
 		w.t.Errorf("the directory has %q, want %q", got, names)
 	}
@@ -209,13 +210,5 @@ func noNames(t *testing.T, dir, prefix string) {
 	})
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

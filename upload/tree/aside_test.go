@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -63,7 +64,7 @@ func TestAsideIsRemoved(t *testing.T) {
 func changed(t *testing.T, path string) time.Time {
 	t.Helper()
 	id, err := sourcefile.StatIdentity(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	return time.Unix(0, max(id.ChangeTimeNS, id.ModTimeNS))
 }
 

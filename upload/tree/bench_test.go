@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -20,9 +21,9 @@ func makeFiles(tb testing.TB, root string, dirs, files int) {
 	tb.Helper()
 	for d := range dirs {
 		dir := filepath.Join(root, fmt.Sprintf("directory-%04d", d))
-		noErr(tb, os.MkdirAll(dir, 0o755))
+		require.NoError(tb, os.MkdirAll(dir, 0o755))
 		for f := range files {
-			noErr(tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-%06d.txt", f)), nil, 0o644))
+			require.NoError(tb, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-%06d.txt", f)), nil, 0o644))
 		}
 	}
 }
@@ -97,7 +98,7 @@ func BenchmarkList(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				jobs, err := tree.List(b.Context(), strings.NewReader(text.String()), '\n', template, &tree.Options{Sorted: sorted})
-				noErr(b, err)
+				require.NoError(b, err)
 				for job := range jobs {
 					if job.Err != nil {
 						b.Fatal(job.Err)

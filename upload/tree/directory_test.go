@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -49,7 +50,7 @@ func TestSortLargeDirectory(t *testing.T) {
 	s := sortEntries(t.Context(), &fakeDir{count: count}, dir, &held)
 	for i := range count {
 		e, err := s.next()
-		noErr(t, err)
+		require.NoError(t, err)
 		want := fmt.Sprintf("name-%09d", i)
 		if i%100 == 0 {
 			want += "/"
@@ -145,13 +146,5 @@ func TestSortErrors(t *testing.T) {
 		if failed != count/10 || read != count-count/10 {
 			t.Errorf("%d of %d entries, and %d errors", read, count, failed)
 		}
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -14,10 +15,10 @@ import (
 func TestDisjointCollision(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/sub", "b", "bb"} {
-		noErr(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
 	}
 	for _, name := range []string{"f", "a/f"} {
-		noErr(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	for _, tt := range []struct {
 		sources []tree.Source

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -19,13 +20,13 @@ func TestReportLeftOut(t *testing.T) {
 		sized(t, root, map[string]struct{ size, hours int }{
 			"a": {1, 0}, "b/gone": {1, 0}, "b/stays": {1, 0}, "c": {1, 0}, "d/x": {1, 0}, "large": {10, 0}, "x.bak": {1, 0},
 		})
-		noErr(t, os.Symlink("a", filepath.Join(root, "link")))
+		require.NoError(t, os.Symlink("a", filepath.Join(root, "link")))
 		opts := &tree.Options{Sorted: true, ReportLeftOut: report, IgnoreSymlinks: true, MaxSize: new(int64(5)), Exclude: []string{"*.bak"}}
 		trees := newTree(t, []tree.Source{{Path: root}}, upload.Spec{Bucket: "bkt", Object: "p"}, opts)
 		got := withKinds(t, func(yield func(upload.Job) bool) {
 			for job := range trees.Walk(t.Context()) {
 				if job.Path == filepath.Join(root, "a") { // the entries of root have been read
-					noErr(t, errors.Join(os.Remove(filepath.Join(root, "c")), os.RemoveAll(filepath.Join(root, "d"))))
+					require.NoError(t, errors.Join(os.Remove(filepath.Join(root, "c")), os.RemoveAll(filepath.Join(root, "d"))))
 				}
 				if !yield(job) {
 					return

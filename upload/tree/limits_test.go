@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -22,7 +23,7 @@ func sized(t *testing.T, root string, files map[string]struct{ size, hours int }
 		path := filepath.Join(root, name)
 		at := noon.Add(time.Duration(f.hours) * time.Hour)
 		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, make([]byte, f.size), 0o644), os.Chtimes(path, at, at))
-		noErr(t, err)
+		require.NoError(t, err)
 	}
 }
 
@@ -31,8 +32,8 @@ func TestLimits(t *testing.T) {
 	sized(t, root, map[string]struct{ size, hours int }{
 		"empty": {0, 0}, "a": {10, 1}, "d/b": {11, 2}, "d/c": {12, 3},
 	})
-	noErr(t, os.Symlink("d/c", filepath.Join(root, "link")))
-	noErr(t, os.Symlink("missing", filepath.Join(root, "dangling")))
+	require.NoError(t, os.Symlink("d/c", filepath.Join(root, "link")))
+	require.NoError(t, os.Symlink("missing", filepath.Join(root, "dangling")))
 	for _, c := range []struct {
 		what string
 		opts tree.Options
@@ -104,7 +105,7 @@ func TestLimitsOfUnreadable(t *testing.T) {
 	}
 	root := t.TempDir()
 	sized(t, root, map[string]struct{ size, hours int }{"large": {20, 0}, "small": {10, 0}})
-	noErr(t, os.Chmod(filepath.Join(root, "large"), 0))
+	require.NoError(t, os.Chmod(filepath.Join(root, "large"), 0))
 	trees := newTree(t, []tree.Source{{Path: root}}, upload.Spec{Bucket: "b"}, &tree.Options{MaxSize: new(int64(10))})
 	only(t, trees.Walk(t.Context()), "small")
 }

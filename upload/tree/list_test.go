@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -21,7 +22,7 @@ import (
 func list(tb testing.TB, text string, sep byte, opts *tree.Options) iter.Seq[upload.Job] {
 	tb.Helper()
 	jobs, err := tree.List(tb.Context(), iotest.OneByteReader(strings.NewReader(text)), sep, template, opts)
-	noErr(tb, err)
+	require.NoError(tb, err)
 	return jobs
 }
 
@@ -92,7 +93,7 @@ func TestListAbsolute(t *testing.T) {
 		[]string{object + "/a", object + "/a ErrCollision", object + "/b", object + "/b ErrCollision"})
 
 	jobs, err := tree.List(t.Context(), strings.NewReader(object+"/a\n"), '\n', upload.Spec{Bucket: "my-bucket", Object: "p"}, nil)
-	noErr(t, err)
+	require.NoError(t, err)
 	equal(t, "with a prefix", outcomes(t, jobs), []string{"p/" + object + "/a"})
 }
 
@@ -110,7 +111,7 @@ func TestListErrors(t *testing.T) {
 	for _, sorted := range []bool{false, true} {
 		// The last path, b1, is cut.
 		jobs, err := tree.List(t.Context(), io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), '\n', template, &tree.Options{Sorted: sorted})
-		noErr(t, err)
+		require.NoError(t, err)
 		failed := 0
 		for job := range jobs {
 			if job.Path == "b" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload/tree"
 )
 
@@ -18,7 +19,7 @@ func TestPatternTable(t *testing.T) {
 		t.Skip("the names of the files are not allowed")
 	}
 	text, err := os.ReadFile(filepath.Join("testdata", "patterns.txt"))
-	noErr(t, err)
+	require.NoError(t, err)
 	root := t.TempDir()
 	var files []string
 	for line := range strings.Lines(string(text)) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -19,7 +20,7 @@ func TestPlace(t *testing.T) {
 	root := t.TempDir()
 	for _, path := range []string{"dir/a.bin", "dir/sub/b", "a", "b"} {
 		path = filepath.Join(root, path)
-		noErr(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(path), 0o600)))
+		require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(path), 0o600)))
 	}
 	for _, c := range []struct {
 		args, destination string

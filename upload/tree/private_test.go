@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -77,7 +78,7 @@ func TestPrivateIsNotRead(t *testing.T) {
 	}
 	opts.Dir = root
 	list, err := tree.List(t.Context(), strings.NewReader("a\nhome/state/uploads/s.json\nhome/x\n"), '\n', upload.Spec{Bucket: "bkt", Object: "p"}, opts)
-	noErr(t, err)
+	require.NoError(t, err)
 	if got, want := withKinds(t, list), "a, home/state/uploads/s.json private, home/x"; got != want {
 		t.Errorf("a list: %s, want %s", got, want)
 	}
@@ -93,7 +94,7 @@ func TestPrivateIsMadeDuringAWalk(t *testing.T) {
 	trees := newTree(t, []tree.Source{{Path: root}}, upload.Spec{Bucket: "bkt", Object: "p"}, &tree.Options{Sorted: true, Private: []string{private}})
 	got := withKinds(t, func(yield func(upload.Job) bool) {
 		for job := range trees.Walk(t.Context()) {
-			noErr(t, os.MkdirAll(private, 0o700))
+			require.NoError(t, os.MkdirAll(private, 0o700))
 			write(t, private, "secret")
 			if !yield(job) {
 				return

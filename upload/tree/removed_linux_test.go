@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestRemovedDirectory checks that a directory that is removed before it is read has no entries, or is
@@ -14,14 +16,14 @@ func TestRemovedDirectory(t *testing.T) {
 	t.Parallel()
 	for _, report := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "dir")
-		noErr(t, os.Mkdir(dir, 0o700))
+		require.NoError(t, os.Mkdir(dir, 0o700))
 		root, err := os.OpenRoot(dir)
-		noErr(t, err)
+		require.NoError(t, err)
 		defer root.Close()
 		r, err := openReader(root, dir+"/", &Options{ReportLeftOut: report})
-		noErr(t, err)
+		require.NoError(t, err)
 		defer r.close()
-		noErr(t, os.Remove(dir))
+		require.NoError(t, os.Remove(dir))
 		if report {
 			_, err := r.next()
 			if entry, ok := errors.AsType[*EntryError](err); !ok || entry.Kind != Vanished {

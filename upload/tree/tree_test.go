@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -26,7 +27,7 @@ func write(tb testing.TB, root string, names ...string) {
 	for _, name := range names {
 		link, target, isLink := strings.Cut(name, " -> ")
 		path := filepath.Join(root, link)
-		noErr(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
 		var err error
 		switch {
 		case isLink:
@@ -36,7 +37,7 @@ func write(tb testing.TB, root string, names ...string) {
 		default:
 			err = os.WriteFile(path, []byte(name), 0o644)
 		}
-		noErr(tb, err)
+		require.NoError(tb, err)
 	}
 }
 
@@ -91,7 +92,7 @@ func outcomes(tb testing.TB, jobs iter.Seq[upload.Job]) []string {
 func newTree(tb testing.TB, sources []tree.Source, spec upload.Spec, opts *tree.Options) *tree.Tree {
 	tb.Helper()
 	t, err := tree.New(sources, spec, opts)
-	noErr(tb, err)
+	require.NoError(tb, err)
 	return t
 }
 
@@ -397,7 +398,7 @@ func TestCollisionText(t *testing.T) {
 // A walk agrees with the table of patterns in the documentation of Options.
 func TestPatterns(t *testing.T) {
 	doc, err := os.ReadFile("tree.go")
-	noErr(t, err)
+	require.NoError(t, err)
 	root := t.TempDir()
 	files := []string{"a.txt", "sub/a.txt", "sub/b.jpg", "tmp/a.txt"}
 	write(t, root, files...)
@@ -427,7 +428,7 @@ func TestPatterns(t *testing.T) {
 
 		t.Chdir(root)
 		jobs, err := tree.List(t.Context(), strings.NewReader(strings.Join(files, "\n")), '\n', template, &opts)
-		noErr(t, err)
+		require.NoError(t, err)
 		equal(t, "list: "+strings.TrimSpace(line), outcomes(t, jobs), want)
 	}
 	if rows < 10 {
@@ -489,7 +490,7 @@ func TestEarlyEnd(t *testing.T) {
 	tree.SortSoon(t, 100, 1)
 	open := func() int {
 		fds, err := os.ReadDir("/proc/self/fd")
-		noErr(t, err)
+		require.NoError(t, err)
 		return len(fds)
 	}
 	before := open()
@@ -589,17 +590,9 @@ func TestReplacedDuringWalk(t *testing.T) {
 				os.Remove(filepath.Join(root, "c")), os.Symlink(filepath.Join(outside, "secret"), filepath.Join(root, "c")),
 				os.Remove(filepath.Join(root, "d")), os.Mkdir(filepath.Join(root, "d"), 0o755),
 			} {
-				noErr(t, err)
+				require.NoError(t, err)
 			}
 		}
 	}
 	equal(t, "jobs", got, []string{"a", "b/ error", "c error", "d error"})
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -22,7 +23,7 @@ func linkTree(t *testing.T) (root string, want []string) {
 	root = filepath.Join(top, "root")
 	write(t, top, "outside/secret", "rootlike/x")
 	write(t, root, "file", "dir/file", "dir/sub/file", "empty/")
-	noErr(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	want = []string{"dir/file", "dir/sub/file", "fifo fifo", "file"}
 	for _, link := range []struct{ name, target, want string }{
 		{"to-file", "file", ""},
@@ -96,7 +97,7 @@ func TestFollowLinks(t *testing.T) {
 	write(t, root, "a", "dir/file", "dir/sub/file",
 		"to-file -> dir/file", "to-dir -> dir", "to-dir.x", "to-dir0", "link-to-link -> to-dir", "absolute -> "+filepath.Join(top, "outside/a"), "out -> ../outside",
 		"dir/to-here -> .", "dir/sub/to-above -> ../..", "self -> self", "dangling -> missing", "device -> /dev/null")
-	noErr(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	write(t, root, "to-fifo -> fifo")
 	below := func(dir string) []string {
 		return []string{dir + "/file", dir + "/sub/file", dir + "/sub/to-above/ link_loop", dir + "/to-here/ link_loop"}
@@ -154,11 +155,11 @@ func TestSourceIsLink(t *testing.T) {
 func TestSpecialFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "empty")
-	noErr(t, os.Truncate(filepath.Join(root, "empty"), 0))
-	noErr(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
+	require.NoError(t, os.Truncate(filepath.Join(root, "empty"), 0))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	t.Chdir(root) // the path of a socket is short
 	l, err := net.Listen("unix", "socket")
-	noErr(t, err)
+	require.NoError(t, err)
 	defer l.Close()
 	equal(t, "walk", walk(t, &tree.Options{Sorted: true}, tree.Source{Path: root}), []string{"empty", "fifo fifo", "socket socket"})
 	equal(t, "sources", walk(t, nil, tree.Sources("fifo", "/dev/null", "empty")...), []string{"fifo ErrNotRegular", "null ErrNotRegular", "empty"})
@@ -199,7 +200,7 @@ func TestNames(t *testing.T) {
 			}
 			continue
 		}
-		noErr(t, err)
+		require.NoError(t, err)
 		equal(t, "a source", outcomes(t, got.Walk(t.Context())), []string{name + " ErrName"})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 
 	"gcsup/fakegcs/internal/blob"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -97,9 +98,7 @@ func TestAppendAndSection(t *testing.T) {
 			// TestReader reads each byte alone.
 			from, to := testsize.Full(1, q-1000), testsize.Full(len(want), q+1000)
 			r, err := b.Section(int64(from), int64(to))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := iotest.TestReader(r, want[from:to]); err != nil {
 				t.Error(err)
 			}
@@ -119,9 +118,7 @@ func TestTruncate(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := b.Truncate(int64(size)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, b.Truncate(int64(size)))
 				kept := want[:min(size, len(want))]
 				if got := read(t, b, 0, b.Size()); !bytes.Equal(got, kept) {
 					t.Errorf("Truncate(%d) leaves %d bytes, want %d", size, len(got), len(kept))

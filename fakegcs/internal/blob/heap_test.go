@@ -11,15 +11,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // newSmallHeap returns a heap without memory, and its file.
 func newSmallHeap(t *testing.T) (*Heap, *os.File) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "spill"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h := NewHeap(0, func(int64) {})
 	h.file = f
 	t.Cleanup(func() { _ = h.Close() })
@@ -42,13 +42,9 @@ const maxAppend = Granularity
 func contents(t *testing.T, b *Blob) []byte {
 	t.Helper()
 	r, err := b.Section(0, b.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -123,9 +119,7 @@ func TestSpilledBlobs(t *testing.T) {
 			b.want = append(b.want, p...)
 		}
 		if size := random.IntN(len(b.want)); random.IntN(4) == 0 {
-			if err := b.Truncate(int64(size)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, b.Truncate(int64(size)))
 			b.want = b.want[:size]
 		}
 		blobs = append(blobs, b)
@@ -186,9 +180,7 @@ func TestTemporaryFile(t *testing.T) {
 	names := func() int {
 		t.Helper()
 		list, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return len(list)
 	}
 	if n := names(); n > 0 && runtime.GOOS != "windows" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs/internal/disk"
+	"gcsup/internal/require"
 )
 
 type record struct {
@@ -19,9 +20,7 @@ type record struct {
 func open(t *testing.T, path string) *disk.Dir {
 	t.Helper()
 	d, err := disk.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -32,9 +31,7 @@ func open(t *testing.T, path string) *disk.Dir {
 
 func must(t *testing.T, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(errs...))
 }
 
 // The next server loads the records that are saved and not removed.

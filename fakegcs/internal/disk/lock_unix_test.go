@@ -5,6 +5,8 @@ package disk
 import (
 	"syscall"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestCloseUnlocks closes a directory while a process that is starting has a copy of the
@@ -12,22 +14,12 @@ import (
 func TestCloseUnlocks(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	child, err := syscall.Dup(int(d.lock.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer syscall.Close(child)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	again, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
 }

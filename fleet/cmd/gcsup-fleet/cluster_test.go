@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // startCluster starts three NATS servers.
@@ -30,9 +31,7 @@ func startCluster(t *testing.T) (servers []*server.Server, urls string) {
 			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: client, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
 			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port, NoAdvertise: true}, Routes: routes,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		go s.Start()
 		t.Cleanup(func() {
 			s.Shutdown()
@@ -64,13 +63,9 @@ func TestReplicas(t *testing.T) {
 	}
 	for _, replicas := range []int{0, 0, 3} {
 		l, err := flags(replicas).open(t.Context(), stdio{err: t.Output()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		js, err := jetstream.New(l.conn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range []string{"gcsup-default", "KV_gcsup-default-records", "KV_gcsup-default-workers"} {
 			if s, err := js.Stream(t.Context(), name); err != nil || s.CachedInfo().Config.Replicas != 3 {
 				t.Errorf("%s with the flag %d: %+v, %v, want 3 replicas", name, replicas, s.CachedInfo().Config, err)

@@ -19,6 +19,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -47,7 +48,7 @@ func TestStatusWait(t *testing.T) {
 	status("", exit.OK, "done ")
 	w.write("b", 10)
 	submit()
-	noErr(t, os.Remove(filepath.Join(w.tree, "b")))
+	require.NoError(t, os.Remove(filepath.Join(w.tree, "b")))
 	work()
 	status("", exit.Data, "no_input")
 	status("--json", exit.Data, `"failed":1`)
@@ -64,7 +65,7 @@ func TestStatusWait(t *testing.T) {
 		t.Errorf("forget: %s", out)
 	}
 	status("", exit.OK, "done ")
-	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
+	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	status("--failed", exit.Temporary, "it is not known what was submitted")
 	work() // creates the queue again
 	status("--failed", exit.Temporary, "it is not known what was submitted")
@@ -131,9 +132,7 @@ func limitedServer(t *testing.T) limited {
 			{Username: "powerless", Password: "powerless", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
 )
@@ -56,9 +57,7 @@ func TestExitCodeOfUploads(t *testing.T) {
 // TestAuthTimeout checks the exit code of a process whose connection a server gave up.
 func TestAuthTimeout(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer server.Close()
 	go func() {
 		conn, err := server.Accept()

@@ -12,6 +12,7 @@ import (
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/fleet/internal/smalldisk"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -38,10 +39,10 @@ func TestFullDisk(t *testing.T) {
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	w.await("some done", func(s *fleet.Status) bool { return s.Done.Files > 0 })
 	at, err := readAddress(w.dir)
-	noErr(t, err)
+	require.NoError(t, err)
 	free := smalldisk.Fill(t, w.dir)
 	submit := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
-	noErr(t, submit.Start())
+	require.NoError(t, submit.Start())
 	if code := up.WaitFor(time.Minute); code != exit.IO || strings.Count(up.Output(), natsserver.ErrDiskFull.Error()) != 1 {
 		t.Errorf("exit code %d: %s", code, up.Output())
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestListenAgain checks that an emulator gets the port of the last one.
@@ -16,9 +18,7 @@ func TestListenAgain(t *testing.T) {
 	listen := func() (addr string, end func()) {
 		t.Helper()
 		ln, err := listenAgain(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return ln.Addr().String(), func() { _ = ln.Close() }
 	}
 	first, end := listen()

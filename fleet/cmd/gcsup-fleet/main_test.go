@@ -31,6 +31,7 @@ import (
 	"gcsup/fleet/internal/testkeys"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -87,7 +88,7 @@ func (w *world) write(name string, size int) []byte {
 	data := make([]byte, size)
 	r := rand.NewChaCha8([32]byte([]byte(fmt.Sprintf("%-32s", name))))
 	_, _ = r.Read(data)
-	noErr(w.t, os.WriteFile(filepath.Join(w.tree, name), data, 0o666))
+	require.NoError(w.t, os.WriteFile(filepath.Join(w.tree, name), data, 0o666))
 	return data
 }
 
@@ -144,7 +145,7 @@ func (w *world) status() *fleet.Status {
 	default:
 		w.t.Fatalf("status: exit code %d", code)
 	}
-	noErr(w.t, json.Unmarshal(out.Bytes(), s))
+	require.NoError(w.t, json.Unmarshal(out.Bytes(), s))
 	return s
 }
 
@@ -249,9 +250,7 @@ func send(t *testing.T, pid int, s syscall.Signal) {
 	if err == nil {
 		err = p.Signal(s)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // TestOneProcess submits a tree and uploads it without a server: no port is opened.
@@ -260,7 +259,7 @@ func TestOneProcess(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	files := map[string][]byte{"a.txt": w.write("a.txt", 1000), "large": w.write("large", 9<<20)}
 	key := filepath.Join(t.TempDir(), "key")
-	noErr(t, os.WriteFile(key, make([]byte, 32), 0o600))
+	require.NoError(t, os.WriteFile(key, make([]byte, 32), 0o600))
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree", "--cache-control=no-store", "--custom-time=2026-01-31T13:00:00+01:00")
 	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+key)
 	w.check(files)
@@ -280,7 +279,7 @@ func TestSubmitSkips(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	w.write("a.txt", 10)
 	for _, link := range []string{"one", "two"} {
-		noErr(t, os.Symlink("nothing", filepath.Join(w.tree, link)))
+		require.NoError(t, os.Symlink("nothing", filepath.Join(w.tree, link)))
 	}
 	for _, c := range []struct {
 		flags, out, messages string
@@ -310,11 +309,9 @@ func TestBrokenPipe(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	w.write("a.txt", 10)
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer writer.Close()
-	noErr(t, reader.Close())
+	require.NoError(t, reader.Close())
 	cmd := w.command("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	cmd.Stdout = writer
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != exit.IO {
@@ -489,7 +486,7 @@ func TestControlCharacters(t *testing.T) {
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	noErr(t, os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var out, errs bytes.Buffer
@@ -513,7 +510,7 @@ func (w *world) run(args ...string) (code int, messages string) {
 func (w *world) key(fill byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "key")
-	noErr(w.t, os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600))
+	require.NoError(w.t, os.WriteFile(path, bytes.Repeat([]byte{fill}, 32), 0o600))
 	return path
 }
 
@@ -561,18 +558,16 @@ func TestUntilEmpty(t *testing.T) {
 	work("work", exit.Temporary, "it is not known what was submitted")
 	work("up", exit.Temporary, "it is not known what was submitted")
 	submit()
-	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
+	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	work("work", exit.Temporary, "the queue was lost: submit the tree again: 1 files for gs://my-bucket/tree/ ")
 	submit()
 	submitted, err := os.Stat(filepath.Join(w.tree, "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(w.tree, "a")))
 	work("up", exit.Data, "1 files failed: see gcsup-fleet status --failed")
 	work("work", exit.Data, "1 files failed")
 	w.write("a", 10)
-	noErr(t, os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()))
+	require.NoError(t, os.Chtimes(filepath.Join(w.tree, "a"), submitted.ModTime(), submitted.ModTime()))
 	w.output("retry", "--failed")
 	work("work", exit.OK, "")
 }

@@ -15,15 +15,14 @@ import (
 
 	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/require"
 )
 
 // TestReadmeMetrics compares the table of metrics in README.md with those that a worker serves.
 func TestReadmeMetrics(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var listed, served []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `(gcsup_fleet_\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(string(page), -1) {
 		listed = append(listed, m[1]+" "+m[2])
@@ -33,9 +32,7 @@ func TestReadmeMetrics(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	all.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	data, err := io.ReadAll(recorder.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body := string(data)
 	for _, m := range regexp.MustCompile(`(?m)^# HELP (gcsup_fleet_\S+) (.*)$`).FindAllStringSubmatch(body, -1) {
 		served = append(served, m[1]+" "+m[2])

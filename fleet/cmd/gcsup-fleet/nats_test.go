@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fleet/internal/natsserver"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // TestServerStartsLater checks that a command waits for a server that starts later.
@@ -32,9 +33,7 @@ func TestServerStartsLater(t *testing.T) {
 		t.Cleanup(started.Close)
 	}}
 	l, err := f.open(t.Context(), stdio{err: messages})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.close()
 	if text := messages.String(); strings.Count(text, "no servers available") != 1 || !strings.Contains(text, "next attempt in") {
 		t.Errorf("messages: %q, want one about the server", text)
@@ -56,9 +55,7 @@ func TestOpenCanceled(t *testing.T) {
 func TestOpenPermanent(t *testing.T) {
 	t.Parallel()
 	started, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Token: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(started.Close)
 	for url, want := range map[string]int{
 		started.URL():       exit.Permission,
@@ -94,16 +91,12 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: certs + "/server.crt", KeyFile: certs + "/server.key", CaFile: certs + "/ca.crt", Verify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port := unusedPort(t)
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, TLS: true, TLSVerify: true, TLSConfig: config, TLSTimeout: 10,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -150,9 +143,7 @@ func (m *onMessage) Write(p []byte) (int, error) {
 func unusedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

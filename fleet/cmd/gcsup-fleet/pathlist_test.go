@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestPathList reads lists that fit in memory and others. The content and the digest do not depend on that, and no
@@ -17,9 +19,7 @@ func TestPathList(t *testing.T) {
 	for _, memory := range []int64{1, int64(len(content)) - 1, int64(len(content)), int64(len(content)) + 1} {
 		l := &pathList{in: io.NopCloser(strings.NewReader(content)), memory: memory}
 		digest, err := l.read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		digests[digest] = true
 		if got, err := io.ReadAll(l); string(got) != content || err != nil {
 			t.Errorf("%d bytes in memory: read %q, %v", memory, got, err)

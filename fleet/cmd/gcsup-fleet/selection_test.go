@@ -15,6 +15,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/cmdline"
 	"gcsup/internal/cli/exit"
+	"gcsup/internal/require"
 )
 
 // TestSelection checks that each flag that chooses files makes another submission, and that paths are absolute.
@@ -22,13 +23,13 @@ func TestSelection(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for name, text := range map[string]string{"csv": "*.csv\n", "more": "*.csv\n", "bin": "*.bin\n", "list": "a\n", "same": "a\n", "other": "b\n", "manifest": ""} {
-		noErr(t, os.WriteFile(name, []byte(text), 0o666))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	nameOf := func(line string) string {
 		t.Helper()
 		f, flags := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
 		f.add(flags)
-		noErr(t, flags.Parse(append(strings.Fields(line), "gs://my-bucket/")))
+		require.NoError(t, flags.Parse(append(strings.Fields(line), "gs://my-bucket/")))
 		_, done, err := f.submission(t.Context(), flags.Args())
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
@@ -40,9 +41,7 @@ func TestSelection(t *testing.T) {
 			}
 		}
 		name, err := f.selection.name()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return name
 	}
 	lines := map[string]string{}
@@ -85,7 +84,7 @@ func TestTwoLists(t *testing.T) {
 		t.Helper()
 		cmd := w.command("submit", "--files-from=-", "-C", w.tree, "gs://my-bucket/tree", "--state=gs://state-bucket/uploads")
 		cmd.Stdin = strings.NewReader(name + "\n")
-		noErr(t, cmd.Run())
+		require.NoError(t, cmd.Run())
 	}
 	work := func(want int) {
 		t.Helper()
@@ -94,7 +93,7 @@ func TestTwoLists(t *testing.T) {
 		}
 	}
 	submit("a")
-	noErr(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
+	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	submit("b")
 	work(exit.Temporary)
 	submit("a")

@@ -16,6 +16,7 @@ import (
 
 	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
+	"gcsup/internal/require"
 )
 
 // narrowLink dials connections over which a KiB arrives in 100 ms.
@@ -39,32 +40,32 @@ func TestWaitSlowRecords(t *testing.T) {
 	t.Parallel()
 	const token = "token"
 	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: -1, Token: token})
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	near, err := server.Connect()
-	noErr(t, err)
+	require.NoError(t, err)
 	defer near.Close()
 	_, err = fleet.OpenQueue(ctx, near, fleet.QueueOptions{})
-	noErr(t, err)
+	require.NoError(t, err)
 	js, err := jetstream.New(near)
-	noErr(t, err)
+	require.NoError(t, err)
 	records, err := js.KeyValue(ctx, "gcsup-default-records")
-	noErr(t, err)
+	require.NoError(t, err)
 	put := func(key, record string) {
 		_, err := records.PutString(ctx, key, record)
-		noErr(t, err)
+		require.NoError(t, err)
 	}
 	put("submission-a", `{"v":1,"complete":true}`)
 	for i := range 15 {
 		put(fmt.Sprint(i), `{"v":1,"state":"done","submission":"`+strings.Repeat("a", 8<<10)+`"}`)
 	}
 	conn, err := nats.Connect(server.URL(), nats.Token(token), nats.SetCustomDialer(narrowLink{}))
-	noErr(t, err)
+	require.NoError(t, err)
 	defer conn.Close()
 	q, err := fleet.OpenQueue(ctx, conn, fleet.QueueOptions{MustExist: true})
-	noErr(t, err)
+	require.NoError(t, err)
 	l := &link{Queue: q, conn: conn, refused: new(atomic.Pointer[error])}
 	std := stdio{t.Output(), t.Output()}
 	if err := new(statusFlags).await(ctx, l, newProgress(std, false)); err != nil {

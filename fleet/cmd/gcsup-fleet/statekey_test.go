@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/process"
+	"gcsup/internal/require"
 )
 
 // TestStateKeyNeedsTheLock starts up in a directory that another process has locked. Only the process with the lock
@@ -21,9 +22,7 @@ func TestStateKeyNeedsTheLock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakegcs.Options{})
 	lock, err := lockDir(w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = lock.Unlock() }()
 	if code, messages := w.run("up", "--state=gs://state-bucket/uploads"); code != exit.Temporary {
 		t.Errorf("exit code %d: %s", code, messages)
@@ -39,13 +38,11 @@ func TestStateKeyAfterKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := upFlags{work: workFlags{state: stateFlags{url: "gs://state-bucket/uploads"}}}
-	noErr(t, os.WriteFile(filepath.Join(dir, ".gcsup-1"+process.TempSuffix), []byte("partial"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gcsup-1"+process.TempSuffix), []byte("partial"), 0o600))
 	var keys [2][]byte
 	for i := range keys {
 		s, err := f.state(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := s.aead(); err != nil {
 			t.Error(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"gcsup/internal/require"
 )
 
 // TestSubmitNames checks that the objects have the names that gcsup cp with the same
@@ -26,7 +28,7 @@ func TestSubmitNames(t *testing.T) {
 	} {
 		f, fs := &submitFlags{}, pflag.NewFlagSet("submit", pflag.ContinueOnError)
 		f.add(fs)
-		noErr(t, fs.Parse(strings.Fields(line)))
+		require.NoError(t, fs.Parse(strings.Fields(line)))
 		s, done, err := f.submission(t.Context(), fs.Args())
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -48,13 +50,5 @@ func TestSubmitNames(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -35,9 +36,7 @@ func TestWorkMetrics(t *testing.T) {
 	fetch := func(path string) string {
 		t.Helper()
 		resp, err := http.Get(url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK {

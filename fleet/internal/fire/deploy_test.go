@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestDeployedNATS runs the cluster of deploy/nats.conf with the certificates of
@@ -27,9 +29,7 @@ func TestDeployedNATS(t *testing.T) {
 		t.Fatalf("certs.sh: %v\n%s", err, out)
 	}
 	example, err := os.ReadFile("../../deploy/nats.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, n := range c.nodes {
 		n.config = replace(t, string(example), map[string]string{
 			"$POD_NAME":               n.name,

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gcsup/fleet/internal/smalldisk"
+	"gcsup/internal/require"
 )
 
 // disk is a small file system in memory, which can be full. It is in a mount namespace of its own:
@@ -30,16 +31,12 @@ const diskSize = "64m"
 // that.
 func newDisk(t *testing.T, dir string) *disk {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	// The holder ends when its standard input is closed, even if the test is killed.
 	holder := exec.Command("unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
 		`mount -t tmpfs -o size="$1" tmpfs "$2" && echo mounted && cat`, "sh", diskSize, dir)
 	in, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out, err := holder.StdoutPipe()
 	if err == nil {
 		err = holder.Start()

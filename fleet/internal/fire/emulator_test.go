@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
@@ -34,9 +35,7 @@ func startEmulator(t *testing.T, rate string) *emulator {
 	// Each generation of an object stays visible.
 	body := `{"name":"data","versioning":{"enabled":true}}`
 	resp, err := http.Post(e.url()+"/storage/v1/b?project=p", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.Status)

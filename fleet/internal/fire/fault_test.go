@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // refuseWrites makes the service answer 503 to operations on the bucket of the data, until
@@ -57,9 +58,7 @@ func (e *emulator) put(t *testing.T, bucket, name string, data []byte) {
 	t.Helper()
 	url := fmt.Sprintf("%s/upload/storage/v1/b/%s/o?uploadType=media&name=%s", e.url(), bucket, name)
 	resp, err := http.Post(url, "application/octet-stream", bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.Status)

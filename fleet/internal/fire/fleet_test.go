@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gcsup/fleet/internal/testkeys"
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -75,9 +76,7 @@ type slot struct {
 func newFleet(t *testing.T, rate string) *fleet {
 	t.Helper()
 	f := &fleet{t: &reporter{T: t}, emulator: startEmulator(t, rate), dir: publicDir(t, "fire-"), files: map[string][]byte{}, bad: map[string]badFile{}}
-	if err := os.Symlink("/proc/self/cwd", f.mount()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("/proc/self/cwd", f.mount()))
 	f.writeKey(f.key())
 	f.keys = writeKeys(t, f.dir)
 	return f
@@ -90,9 +89,7 @@ func publicDir(t *testing.T, name string) string {
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -101,9 +98,7 @@ func publicDir(t *testing.T, name string) string {
 func writeKeys(t *testing.T, dir string) []string {
 	t.Helper()
 	env, err := testkeys.Write(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return env
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // link is a network link from one worker to one server. While it is cut, it delays all bytes in both
@@ -25,9 +27,7 @@ type link struct {
 func newLink(t *testing.T, host, to string) *link {
 	t.Helper()
 	ln, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := &link{to: to, ln: ln, whole: make(chan struct{}), pairs: map[net.Conn]net.Conn{}}
 	close(l.whole)
 	go l.serve()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 )
 
@@ -28,9 +29,7 @@ func TestMillion(t *testing.T) {
 	e := startEmulator(t, "")
 	n := newCluster(t, 1).nodes[0]
 	conf := fmt.Sprintf("server_name: n1\nlisten: %q\njetstream { store_dir: %q, max_memory_store: 64MB, max_file_store: 8GB }\n", n.addr(), n.dir)
-	if err := os.WriteFile(n.dir+".conf", []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(n.dir+".conf", []byte(conf), 0o600))
 	server := start(t, nil, natsServer, "-c", n.dir+".conf")
 	// The files are hard links, because a million separate files fill a disk. A file can have
 	// 65,000 links.
@@ -48,9 +47,7 @@ func TestMillion(t *testing.T) {
 				err = os.Truncate(path, *submitSize)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	began := time.Now()
 	submit := start(t, writeKeys(t, dir), gcsupFleet, "submit", "-r", filepath.Join(dir, "tree"), "gs://data/", "--nats", "nats://"+n.addr(), "--endpoint", e.url())

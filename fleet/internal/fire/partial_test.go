@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestPartialCopies starts two workers with incomplete copies of the tree, and then one that has all files. The first two
@@ -32,9 +34,7 @@ func TestPartialCopies(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		for _, name := range []string{"large/3", "small/07", fmt.Sprintf("large/%d", i)} {
-			if err := os.Remove(filepath.Join(s.view, "tree", name)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Remove(filepath.Join(s.view, "tree", name)))
 		}
 		f.begin(s)
 	}

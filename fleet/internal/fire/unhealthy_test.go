@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // defect is what is wrong with a machine, so that its workers cannot do their work.
@@ -184,9 +186,7 @@ type refuser struct {
 func newRefuser(t *testing.T, to, bucket string) *refuser {
 	t.Helper()
 	ln, err := net.Listen("tcp", loopback()+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &refuser{addr: ln.Addr().String(), bucket: bucket}
 	next := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: to})}
 	t.Cleanup(next.CloseIdleConnections)

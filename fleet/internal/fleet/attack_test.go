@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // deployed starts a NATS server with the accounts of deploy/nats.conf, and returns a function that connects as one of
@@ -32,7 +33,7 @@ func deployed(t *testing.T) func(user string) *nats.Conn {
 		t.Fatal("nats.conf has no accounts")
 	}
 	config := filepath.Join(t.TempDir(), "nats.conf")
-	noErr(t, os.WriteFile(config, fmt.Appendf(nil, "jetstream { store_dir: %q }\naccounts {%s", t.TempDir(), accounts), 0o600))
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "jetstream { store_dir: %q }\naccounts {%s", t.TempDir(), accounts), 0o600))
 	opts := must(server.ProcessConfigFile(config))
 	for _, u := range opts.Users {
 		u.Password = u.Username
@@ -85,7 +86,7 @@ func TestCompromisedWorker(t *testing.T) {
 	}
 	w.write("large", 2<<20, 1)
 	secret := filepath.Join(t.TempDir(), "secret")
-	noErr(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	w.submit(q)
 	mallory := as(worker)
 	js := must(jetstream.New(mallory))
@@ -94,7 +95,7 @@ func TestCompromisedWorker(t *testing.T) {
 	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
 		msg := must(stream.GetMsg(t.Context(), seq))
 		var task fleet.Task
-		noErr(t, json.Unmarshal(msg.Data, &task))
+		require.NoError(t, json.Unmarshal(msg.Data, &task))
 		signed[task.Files[0].Object] = msg.Data
 	}
 	if len(signed) != 2 {
@@ -121,10 +122,10 @@ func TestCompromisedWorker(t *testing.T) {
 	})
 	w.await("done", func() bool { return w.status(q).Done.Files == 6 })
 	settings := must(js.KeyValue(t.Context(), "gcsup-default-control"))
-	noErr(t, q.SetDrain(t.Context(), true))
+	require.NoError(t, q.SetDrain(t.Context(), true))
 	drain := must(settings.Get(t.Context(), "settings")).Value()
-	noErr(t, q.SetDrain(t.Context(), false))
-	noErr(t, q.SetRate(t.Context(), 1<<30))
+	require.NoError(t, q.SetDrain(t.Context(), false))
+	require.NoError(t, q.SetRate(t.Context(), 1<<30))
 	w.await("limited", func() bool { return honest.Status().RateLimit == 1<<30 })
 
 	// publish makes the server publish a message: the worker stores it in a bucket that it may write, and reads it with
@@ -133,13 +134,13 @@ func TestCompromisedWorker(t *testing.T) {
 	publish := func(subject string, data []byte) {
 		t.Helper()
 		must(records.Put(t.Context(), "x", data))
-		noErr(t, mallory.PublishRequest("$JS.API.DIRECT.GET.KV_gcsup-default-records.$KV.gcsup-default-records.x", subject, nil))
-		noErr(t, mallory.Flush())
+		require.NoError(t, mallory.PublishRequest("$JS.API.DIRECT.GET.KV_gcsup-default-records.$KV.gcsup-default-records.x", subject, nil))
+		require.NoError(t, mallory.Flush())
 	}
 	letters := func() map[string]fleet.DeadLetter {
 		t.Helper()
 		all := map[string]fleet.DeadLetter{}
-		noErr(t, q.Failed(t.Context(), func(key string, l fleet.DeadLetter) error {
+		require.NoError(t, q.Failed(t.Context(), func(key string, l fleet.DeadLetter) error {
 			all[key] = l
 			return nil
 		}))
@@ -160,7 +161,7 @@ func TestCompromisedWorker(t *testing.T) {
 		"replaced objects":   func(task *fleet.Task) { task.Replace = true },
 	} {
 		var task fleet.Task
-		noErr(t, json.Unmarshal(signed["tree/0"], &task))
+		require.NoError(t, json.Unmarshal(signed["tree/0"], &task))
 		attack(&task)
 		publish("gcsup.default.task3."+task.ID(), must(json.Marshal(&task)))
 		w.await("refused: "+name, func() bool { return len(letters()) > 0 })
@@ -171,7 +172,7 @@ func TestCompromisedWorker(t *testing.T) {
 			if l.Kind != "signature" {
 				t.Errorf("%s: dead letter %+v, want that the signature is not accepted", name, l)
 			}
-			noErr(t, q.Forget(t.Context(), key))
+			require.NoError(t, q.Forget(t.Context(), key))
 		}
 	}
 	if _, ok := w.gcs.Object(bucket, "stolen"); ok {
@@ -180,7 +181,7 @@ func TestCompromisedWorker(t *testing.T) {
 
 	// A forged dead letter is not retried. The worker may write dead letters.
 	var task fleet.Task
-	noErr(t, json.Unmarshal(signed["tree/large"], &task))
+	require.NoError(t, json.Unmarshal(signed["tree/large"], &task))
 	steal(&task)
 	failed := must(js.KeyValue(t.Context(), "gcsup-default-failed"))
 	must(failed.Put(t.Context(), task.ID(), must(json.Marshal(fleet.DeadLetter{V: 1, Task: &task, Kind: "no_input"}))))
@@ -219,9 +220,9 @@ func TestRetrySigned(t *testing.T) {
 	}
 	w.submit(q)
 	path := filepath.Join(w.tree, "4")
-	noErr(t, os.Rename(path, path+".away"))
+	require.NoError(t, os.Rename(path, path+".away"))
 	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
-	noErr(t, os.Rename(path+".away", path))
+	require.NoError(t, os.Rename(path+".away", path))
 	if got := w.letters(q); len(got) != 1 || got["tree/4"] != "no_input" {
 		t.Fatalf("dead letters: %v, want one", got)
 	}
@@ -240,7 +241,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	outside := t.TempDir()
-	noErr(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
 	w.write("in/a", 1000, 1)
 	w.write("in-other/b", 1000, 1)
 	w.write("in/large", 2<<20, 2)
@@ -250,8 +251,8 @@ func TestLimits(t *testing.T) {
 	w.submit(q)
 	in := filepath.Join(w.tree, "in")
 	link, alias := filepath.Join(in, "link"), filepath.Join(w.tree, "alias")
-	noErr(t, errors.Join(os.Remove(link), os.Symlink(filepath.Join(outside, "secret"), link)))
-	noErr(t, errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)))
+	require.NoError(t, errors.Join(os.Remove(link), os.Symlink(filepath.Join(outside, "secret"), link)))
+	require.NoError(t, errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)))
 	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.Buckets = 1, []string{in}, []string{bucket} }))
 	if got := w.letters(q); len(got) != 2 || got["tree/in/link"] != "limits" || got["tree/in-other/b"] != "limits" {
 		t.Errorf("dead letters: %v, want those of the link and of the file in no root", got)
@@ -261,7 +262,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	noErr(t, os.Remove(link))
+	require.NoError(t, os.Remove(link))
 	must(fleet.Submit(t.Context(), q, w.submission("other/")))
 	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Buckets = 1, []string{"other-bucket"} }))
 	if _, ok := w.gcs.Object(bucket, "other/in/a"); ok {
@@ -280,18 +281,18 @@ func TestRootMissing(t *testing.T) {
 	w.submit(q)
 	once := func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.UntilEmpty = 1, []string{root}, false }
 	first := w.worker(q, "first", once)
-	noErr(t, os.Rename(root, root+".away"))
+	require.NoError(t, os.Rename(root, root+".away"))
 	if err := first.Run(t.Context()); !errors.Is(err, fleet.ErrRoot) {
 		t.Errorf("the worker ends with %v, want ErrRoot", err)
 	}
-	noErr(t, os.Mkdir(root, 0o700))
+	require.NoError(t, os.Mkdir(root, 0o700))
 	for range 2 { // empty, then missing
 		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), w.options("second", once)); !errors.Is(err, fleet.ErrRoot) {
 			t.Errorf("%v, want ErrRoot", err)
 		}
-		noErr(t, os.RemoveAll(root))
+		require.NoError(t, os.RemoveAll(root))
 	}
-	noErr(t, os.Rename(root+".away", root))
+	require.NoError(t, os.Rename(root+".away", root))
 	w.run(t.Context(), w.worker(q, "third", nil))
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters: %v", got)

@@ -3,6 +3,8 @@ package fleet
 import (
 	"slices"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestLiveWorkers checks which workers must try a missing file. Those that were seen count even after NATS has
@@ -21,10 +23,10 @@ func TestLiveWorkers(t *testing.T) {
 	check("a")
 	for name, c := range map[string]string{"a": idle, "b": sending, "d": idle, "e": unhealthy} {
 		_, err := q.open.Load().workers.PutString(ctx, conditionPrefix+name, c)
-		noError(t, err)
+		require.NoError(t, err)
 	}
 	check("a", "b", "d")
-	noError(t, q.js.DeleteKeyValue(ctx, q.bucket("workers")))
+	require.NoError(t, q.js.DeleteKeyValue(ctx, q.bucket("workers")))
 	check("a", "b", "d")
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // answer is a transport that answers all requests with a status and counts them.
@@ -28,7 +30,7 @@ func (a *answer) CloseIdleConnections() { a.closed++ }
 func send(t *testing.T, g *guard, ctx context.Context) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://service/x", strings.NewReader("data"))
-	noError(t, err)
+	require.NoError(t, err)
 	resp, err := g.RoundTrip(req)
 	if err == nil {
 		_ = resp.Body.Close()
@@ -51,7 +53,7 @@ func TestSuspendedWorker(t *testing.T) {
 				if !c.renew(time.Now()) {
 					t.Fatal("a claim expired in spite of heartbeats")
 				}
-				noError(t, send(t, g, ctx))
+				require.NoError(t, send(t, g, ctx))
 			}
 			time.Sleep(time.Minute) // suspended
 			if beatFirst && c.renew(time.Now()) {
@@ -147,7 +149,7 @@ func TestOutage(t *testing.T) {
 		write := func(status int) {
 			req := httptest.NewRequest("POST", "http://service/upload/storage/v1/b/data/o?uploadType=media", nil)
 			resp, err := (&guard{base: &answer{status: status}, health: h}).RoundTrip(req)
-			noError(t, err)
+			require.NoError(t, err)
 			_ = resp.Body.Close()
 		}
 		for range 12 {

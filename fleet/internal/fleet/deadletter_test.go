@@ -1,6 +1,10 @@
 package fleet
 
-import "testing"
+import (
+	"testing"
+
+	"gcsup/internal/require"
+)
 
 // TestLaterLetterStays checks that a dead letter stays if it is written while a submit or a retry
 // deletes the one of an earlier failure.
@@ -22,7 +26,7 @@ func TestLaterLetterStays(t *testing.T) {
 		t.Fatalf("letters %v, %v, want 2", before, err)
 	}
 	fail(again, "second")
-	noError(t, q.dropLetters(ctx, before))
+	require.NoError(t, q.dropLetters(ctx, before))
 	left := map[string]string{}
 	if err := q.Failed(ctx, func(id string, l DeadLetter) error {
 		left[id] = l.Reason

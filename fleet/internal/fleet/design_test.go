@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/internal/require"
 )
 
 func design(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../DESIGN.md")
-	noError(t, err)
+	require.NoError(t, err)
 	return string(data)
 }
 
@@ -51,7 +53,7 @@ func TestDesignQueue(t *testing.T) {
 func bucketConfigOf(t *testing.T, q *Queue, of string) jetstream.StreamConfig {
 	t.Helper()
 	s, err := q.js.Stream(context.Background(), "KV_"+q.bucket(of))
-	noError(t, err)
+	require.NoError(t, err)
 	return s.CachedInfo().Config
 }
 
@@ -64,9 +66,9 @@ func TestDesignMessage(t *testing.T) {
 		t.Fatal("DESIGN.md has no message")
 	}
 	task, err := decodeTask([]byte(m[1]))
-	noError(t, err)
+	require.NoError(t, err)
 	data, err := task.encode()
-	noError(t, err)
+	require.NoError(t, err)
 	for _, field := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(string(data), -1) {
 		if !strings.Contains(m[1], `"`+field[1]+`":`) {
 			t.Errorf("the message in DESIGN.md does not have the field %s", field[1])

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gcsup/internal/require"
 )
 
 // unacknowledged is a JetStream whose first acknowledgment of a message does not arrive. before is called
@@ -47,7 +49,7 @@ func TestPublishTwice(t *testing.T) {
 		"the message arrived and is finished": {task, true, nil},
 	} {
 		purge := func() {
-			noError(t, q.open.Load().stream.Purge(ctx))
+			require.NoError(t, q.open.Load().stream.Purge(ctx))
 		}
 		purge()
 		lossy := &unacknowledged{JetStream: real, before: func() {
@@ -58,7 +60,7 @@ func TestPublishTwice(t *testing.T) {
 			if err == nil {
 				_, err = real.Publish(ctx, q.subject(task.ID()), data)
 			}
-			noError(t, err)
+			require.NoError(t, err)
 		}}
 		if c.done {
 			lossy.after = purge

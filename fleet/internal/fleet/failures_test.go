@@ -13,6 +13,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // failing returns a fault for all requests of an operation on an object.
@@ -31,7 +32,7 @@ func (w *world) letters(q *fleet.Queue) map[string]string {
 		kinds[l.Task.Files[0].Object] = l.Kind
 		return nil
 	})
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return kinds
 }
 
@@ -58,9 +59,9 @@ func TestDeadLetters(t *testing.T) {
 	w.submit(q)
 	broken := filepath.Join(w.tree, "small/3")
 	for _, path := range []string{filepath.Join(w.tree, "small/gone"), broken} {
-		noErr(t, os.Remove(path))
+		require.NoError(t, os.Remove(path))
 	}
-	noErr(t, os.Mkdir(broken, 0o700))
+	require.NoError(t, os.Mkdir(broken, 0o700))
 	two := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	w.run(t.Context(), w.worker(q, "a", two))
 	want := map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"}
@@ -72,7 +73,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	w.gcs.ClearFaults()
 	w.write("small/gone", 10, 3)
-	noErr(t, os.Remove(broken))
+	require.NoError(t, os.Remove(broken))
 	w.write("small/3", 1003, 3)
 	if n, err := q.RetryFailed(t.Context()); n != 3 || err != nil {
 		t.Errorf("retry: %d, %v", n, err)
@@ -158,7 +159,7 @@ func TestOutage(t *testing.T) {
 			for i := range 4 { // each reads the state bucket when it starts
 				four = append(four, w.worker(w.queue(), fmt.Sprintf("w%d", i), func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }))
 			}
-			noErr(t, w.gcs.AddFaults(plan...))
+			require.NoError(t, w.gcs.AddFaults(plan...))
 			time.AfterFunc(8*time.Second, w.gcs.ClearFaults)
 			var workers sync.WaitGroup
 			for _, worker := range four {
@@ -187,7 +188,7 @@ func TestOutageOfBucket(t *testing.T) {
 	s := w.submission("tree/")
 	s.Listing.Bucket = other
 	must(fleet.Submit(t.Context(), q, s))
-	noErr(t, w.gcs.AddFaults(faults.Fault{Match: faults.Match{Bucket: bucket}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
+	require.NoError(t, w.gcs.AddFaults(faults.Fault{Match: faults.Match{Bucket: bucket}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}}))
 	v := w.start("a", func(o *fleet.WorkerOptions) {
 		o.Jobs, o.Upload.RetryFor, o.Upload.Policy.Maximum = 2, time.Hour, 200*time.Millisecond
 	})
@@ -240,14 +241,14 @@ func TestDrain(t *testing.T) {
 	w.write("a", 1000, 1)
 	q := w.queue()
 	w.submit(q)
-	noErr(t, q.SetDrain(t.Context(), true))
+	require.NoError(t, q.SetDrain(t.Context(), true))
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
 	defer stop()
 	w.run(ctx, w.worker(q, "a", nil))
 	if s := w.status(q); s.Tasks != 1 || !s.Draining {
 		t.Errorf("status of a fleet that drains: %+v", s)
 	}
-	noErr(t, q.SetDrain(t.Context(), false))
+	require.NoError(t, q.SetDrain(t.Context(), false))
 	w.run(t.Context(), w.worker(q, "b", nil))
 	w.check()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -73,7 +74,7 @@ func TestEndOfGroupFarAway(t *testing.T) {
 		t.Fatalf("%d tasks, want one group", got)
 	}
 	for i := range files {
-		noErr(t, os.Remove(filepath.Join(w.tree, fmt.Sprint("d", i))))
+		require.NoError(t, os.Remove(filepath.Join(w.tree, fmt.Sprint("d", i))))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -124,7 +125,7 @@ func TestEndsInTime(t *testing.T) {
 			stop()
 			select {
 			case err := <-done:
-				noErr(t, err)
+				require.NoError(t, err)
 			case <-time.After(fleet.EndsWithin + 2*time.Second):
 				t.Fatalf("the worker has not ended %v after it was stopped", fleet.EndsWithin+2*time.Second)
 			}

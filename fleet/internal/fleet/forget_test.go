@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // TestForget forgets one dead letter and retries another one by their keys.
@@ -20,7 +21,7 @@ func TestForget(t *testing.T) {
 	w.submit(q)
 	info := must(os.Stat(filepath.Join(w.tree, "b")))
 	for _, name := range []string{"a", "b"} {
-		noErr(t, os.Remove(filepath.Join(w.tree, name)))
+		require.NoError(t, os.Remove(filepath.Join(w.tree, name)))
 	}
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	keys := map[string]string{}
@@ -45,7 +46,7 @@ func TestForget(t *testing.T) {
 		}
 	}
 	w.write("b", 1000, 1)
-	noErr(t, os.Chtimes(filepath.Join(w.tree, "b"), info.ModTime(), info.ModTime()))
+	require.NoError(t, os.Chtimes(filepath.Join(w.tree, "b"), info.ModTime(), info.ModTime()))
 	if added, err := q.Retry(t.Context(), keys["tree/b"]); err != nil || !added {
 		t.Errorf("retry: added %t, %v", added, err)
 	}

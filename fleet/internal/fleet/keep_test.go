@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // TestKeep uploads a tree with a worker that keeps its records for a second. After that, the tree can be submitted again,
@@ -19,7 +20,7 @@ func TestKeep(t *testing.T) {
 	q := must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{Keep: time.Second}))
 	run := func(made int) {
 		t.Helper()
-		noErr(t, w.worker(q, "a", nil).Run(t.Context()))
+		require.NoError(t, w.worker(q, "a", nil).Run(t.Context()))
 		for _, name := range []string{"tree/a", "tree/large"} {
 			if got := w.made(name); got != made {
 				t.Errorf("%s was made %d times, want %d", name, got, made)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestKeptMessages reads a task and records that an earlier version wrote. The files in testdata are never
@@ -15,7 +17,7 @@ func TestKeptMessages(t *testing.T) {
 	read := func(name string) []byte {
 		t.Helper()
 		text, err := os.ReadFile("testdata/" + name)
-		noError(t, err)
+		require.NoError(t, err)
 		return text
 	}
 	text := read("task-v3.json")

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -55,7 +56,7 @@ func TestOtherSettings(t *testing.T) {
 		if made++; made == 3 {
 			// The reply to the first request with data is lost: the object is not made a second time.
 			lost := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}}
-			noErr(t, w.gcs.AddFaults(lost))
+			require.NoError(t, w.gcs.AddFaults(lost))
 		}
 		if err := w.worker(q, "next", nil).Run(t.Context()); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
@@ -92,8 +93,8 @@ func TestOtherSettingsAfterFailure(t *testing.T) {
 	}
 	finish := func(cacheControl string) {
 		t.Helper()
-		noErr(t, submit(t.Context(), cacheControl, func() {}))
-		noErr(t, w.worker(q, "next", nil).Run(t.Context()))
+		require.NoError(t, submit(t.Context(), cacheControl, func() {}))
+		require.NoError(t, w.worker(q, "next", nil).Run(t.Context()))
 		for _, name := range []string{"tree/a", "tree/b"} {
 			if o, _ := w.gcs.Object(bucket, name); o.CacheControl != cacheControl {
 				t.Errorf("%s has the cache control %q, want %q", name, o.CacheControl, cacheControl)
@@ -103,10 +104,10 @@ func TestOtherSettingsAfterFailure(t *testing.T) {
 	finish("first")
 	for failed, missing := range map[string]string{"one failed": "a", "all failed": ""} {
 		path := filepath.Join(w.tree, missing)
-		noErr(t, submit(t.Context(), failed, func() {}))
-		noErr(t, os.Rename(path, path+".away"))
+		require.NoError(t, submit(t.Context(), failed, func() {}))
+		require.NoError(t, os.Rename(path, path+".away"))
 		w.run(t.Context(), w.worker(q, "next", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
-		noErr(t, os.Rename(path+".away", path))
+		require.NoError(t, os.Rename(path+".away", path))
 		finish(failed)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -116,7 +117,7 @@ func TestOtherSettingsAfterFailure(t *testing.T) {
 	records := must(must(jetstream.New(w.connect())).KeyValue(t.Context(), "gcsup-default-records"))
 	for _, key := range must(records.Keys(t.Context())) {
 		if !strings.HasPrefix(key, "submission-") {
-			noErr(t, records.Purge(t.Context(), key))
+			require.NoError(t, records.Purge(t.Context(), key))
 		}
 	}
 	finish("interrupted")

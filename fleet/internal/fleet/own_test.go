@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // forbidden is a transport that answers 403 to each request for the data bucket, like the service if
@@ -63,7 +64,7 @@ func TestBadWorkerAlone(t *testing.T) {
 		go func() { ended <- bad.Run(ctx) }()
 		w.await("tried twice", func() bool { return bad.Metrics().FailedDeliveries >= 2 })
 		stop()
-		noErr(t, <-ended)
+		require.NoError(t, <-ended)
 		w.run(t.Context(), w.worker(q, "good", twice))
 		if got := w.letters(q); len(got) != 0 {
 			t.Errorf("%s: dead letters: %v", name, got)
@@ -83,7 +84,7 @@ func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 	}
 	q := w.queue()
 	w.submit(q)
-	noErr(t, os.Remove(filepath.Join(w.tree, "3")))
+	require.NoError(t, os.Remove(filepath.Join(w.tree, "3")))
 	twice := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	good := w.start("good", twice)
 	w.await("tried", func() bool { return w.status(q).Retried > 0 })
@@ -109,10 +110,10 @@ func TestEmptyMount(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	away := w.tree + ".away"
-	noErr(t, os.Rename(w.tree, away))
+	require.NoError(t, os.Rename(w.tree, away))
 	v := w.start("only", func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 1, time.Minute })
 	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
-	noErr(t, os.Rename(away, w.tree))
+	require.NoError(t, os.Rename(away, w.tree))
 	<-v.done
 	if got := w.letters(q); len(got) != 0 {
 		t.Errorf("dead letters: %v", got)
@@ -129,10 +130,10 @@ func TestBadTasks(t *testing.T) {
 	q := w.queue()
 	for i := range bad {
 		w.write(fmt.Sprintf("bad/%04d", i), 0, 0)
-		noErr(t, os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20))
+		require.NoError(t, os.Truncate(filepath.Join(w.tree, fmt.Sprintf("bad/%04d", i)), 9<<20))
 	}
 	w.submit(q)
-	noErr(t, os.RemoveAll(filepath.Join(w.tree, "bad")))
+	require.NoError(t, os.RemoveAll(filepath.Join(w.tree, "bad")))
 	w.write("good", 1000, 1)
 	w.submit(q)
 	var workers []*victim

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestFleetRate checks that a limit of the fleet holds for all workers together.
@@ -12,8 +14,8 @@ func TestFleetRate(t *testing.T) {
 	w := newWorld(t, nil)
 	q := w.queue()
 	const limit = 4 << 20
-	noErr(t, q.SetRate(t.Context(), limit))
-	noErr(t, q.SetDrain(t.Context(), true))
+	require.NoError(t, q.SetRate(t.Context(), limit))
+	require.NoError(t, q.SetDrain(t.Context(), true))
 	w.fill("a", 12)
 	w.submit(q)
 	// The workers read each other's conditions before they begin.

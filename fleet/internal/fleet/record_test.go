@@ -7,35 +7,28 @@ import (
 	"time"
 
 	"gcsup/fleet/internal/natsserver"
+	"gcsup/internal/require"
 )
 
 // newQueue returns a queue on a server of its own.
 func newQueue(t *testing.T) *Queue {
 	t.Helper()
 	server, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
-	noError(t, err)
+	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	nc, err := server.Connect()
-	noError(t, err)
+	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	q, err := OpenQueue(t.Context(), nc, QueueOptions{})
-	noError(t, err)
+	require.NoError(t, err)
 	return q
-}
-
-// noError stops the test if err is not nil.
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // read returns the record of a task.
 func read(t *testing.T, q *Queue, task *Task) stored {
 	t.Helper()
 	r, err := q.stored(t.Context(), task.ID())
-	noError(t, err)
+	require.NoError(t, err)
 	return r
 }
 
@@ -47,7 +40,7 @@ func taker(t *testing.T, q *Queue, task *Task) func() *delivery {
 	return func() *delivery {
 		t.Helper()
 		msg, err := q.next(t.Context(), time.Minute)
-		noError(t, err)
+		require.NoError(t, err)
 		d := w.newDelivery(t.Context(), t.Context(), msg)
 		d.task, d.execution = task, &execution{}
 		return d
@@ -66,32 +59,32 @@ func TestMessageWithoutRecord(t *testing.T) {
 		return d.retryLater(quiet, &result), result
 	}
 	_, _, err := q.enqueue(ctx, task, read(t, q, task))
-	noError(t, err)
+	require.NoError(t, err)
 	fail(take(), 0)
 	d := take()
 	_, result := fail(d, 0)
 	result.finished = task.Files[1:]
-	noError(t, d.finish(ctx, quiet, result))
-	noError(t, d.acknowledge(ctx))
+	require.NoError(t, d.finish(ctx, quiet, result))
+	require.NoError(t, d.acknowledge(ctx))
 
-	noError(t, q.publish(ctx, task))
+	require.NoError(t, q.publish(ctx, task))
 	again, result := fail(take(), 1)
 	if r := read(t, q, task); !again || len(result.elsewhere) > 0 || r.State != stateQueued || r.Attempts.Failures != 1 {
 		t.Fatalf("tried again %t, finished elsewhere %v, record %+v, want the first failure", again, result.elsewhere, r.record)
 	}
 	d = take()
-	noError(t, d.finish(ctx, quiet, tally{finished: task.Files}))
+	require.NoError(t, d.finish(ctx, quiet, tally{finished: task.Files}))
 	if added, _, err := q.enqueue(ctx, task, read(t, q, task)); added || err != nil || read(t, q, task).State != stateDone {
 		t.Errorf("added %t, %v, record %+v, want that the task is finished", added, err, read(t, q, task).record)
 	}
-	noError(t, d.acknowledge(ctx))
+	require.NoError(t, d.acknowledge(ctx))
 
-	noError(t, q.publish(ctx, task))
+	require.NoError(t, q.publish(ctx, task))
 	if added, _, err := q.enqueue(ctx, task, read(t, q, task)); added || err != nil || read(t, q, task).State != stateQueued {
 		t.Errorf("added %t, %v, record %+v, want a queued one", added, err, read(t, q, task).record)
 	}
-	noError(t, take().finish(ctx, quiet, tally{finished: task.Files}))
-	noError(t, d.finish(ctx, quiet, tally{failed: []outcome{{file: task.Files[0], err: errors.New("no")}}}))
+	require.NoError(t, take().finish(ctx, quiet, tally{finished: task.Files}))
+	require.NoError(t, d.finish(ctx, quiet, tally{failed: []outcome{{file: task.Files[0], err: errors.New("no")}}}))
 	if r := read(t, q, task); r.Split {
 		t.Errorf("record %+v, want that of the later message", r.record)
 	}
@@ -104,7 +97,7 @@ func TestStuckWorker(t *testing.T) {
 	w := &Worker{q: q, opts: WorkerOptions{Jobs: 1, UntilEmpty: true}, log: quiet}
 	w.hung.Store(1)
 	_, err := q.open.Load().records.PutString(ctx, submissionPrefix+"0", "{}")
-	noError(t, err)
+	require.NoError(t, err)
 	slots := make(chan struct{}, 1)
 	slots <- struct{}{}
 	if err := w.take(ctx, slots, nil); !errors.Is(err, ErrUnknownTotal) {
@@ -121,13 +114,13 @@ func TestFailureOfFinishedTask(t *testing.T) {
 	take := taker(t, q, task)
 	for range 2 { // a second submit is another message
 		_, _, err := q.enqueue(ctx, task, read(t, q, task))
-		noError(t, err)
+		require.NoError(t, err)
 		failed := tally{verdict: failed, failed: []outcome{{file: task.Files[0], err: errors.New("no")}}}
 		if !take().retryLater(quiet, &failed) || read(t, q, task).State != stateQueued {
 			t.Fatalf("record %+v after a failure, want that the task is tried again", read(t, q, task).record)
 		}
 		d := take()
-		noError(t, d.finish(ctx, quiet, tally{finished: task.Files})) // the acknowledgment is lost
+		require.NoError(t, d.finish(ctx, quiet, tally{finished: task.Files})) // the acknowledgment is lost
 		d.retryLater(quiet, &failed)
 		if r := read(t, q, task); r.State != stateDone || !d.gone() {
 			t.Errorf("record %+v after a failure of the finished task, in the queue %t", r.record, !d.gone())

@@ -9,6 +9,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // TestRedeliveredGroup delivers a group again, of which a worker has sent a part. The finished files are not sent again.
@@ -31,7 +32,7 @@ func TestRedeliveredGroup(t *testing.T) {
 	w.onRequest.Store(&hook)
 	w.run(ctx, w.worker(q, "a", func(o *fleet.WorkerOptions) { o.UntilEmpty = false }))
 	before := inserts.Load()
-	noErr(t, fleet.Redeliver(t.Context(), w.connect()))
+	require.NoError(t, fleet.Redeliver(t.Context(), w.connect()))
 	w.run(t.Context(), w.worker(w.queue(), "b", nil))
 	if again := inserts.Load() - before; again > files-sent {
 		t.Errorf("%d files were sent by the second worker, want at most %d", again, files-sent)

@@ -10,6 +10,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -18,7 +19,7 @@ import (
 func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during func(q *fleet.Queue, done <-chan struct{})) (inserts []fakegcs.Request) {
 	w.t.Helper()
 	q := w.queue()
-	noErr(w.t, q.SetDrain(w.t.Context(), true))
+	require.NoError(w.t, q.SetDrain(w.t.Context(), true))
 	for i := range files {
 		w.write(fmt.Sprint(i), 1, uint64(i))
 	}
@@ -47,7 +48,7 @@ func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during fu
 		known = len(s.Workers)
 	}
 	pause(w.t.Context(), 2500*time.Millisecond) // until each has read the conditions of the others
-	noErr(w.t, q.SetDrain(w.t.Context(), false))
+	require.NoError(w.t, q.SetDrain(w.t.Context(), false))
 	done := make(chan struct{})
 	go func() {
 		running.Wait()

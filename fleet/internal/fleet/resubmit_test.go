@@ -15,6 +15,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 	"gcsup/upload/tree"
@@ -54,7 +55,7 @@ func TestOtherFileOfSameSizeAndTime(t *testing.T) {
 	for seed := range uint64(2) {
 		w.tree = t.TempDir()
 		w.write("a", 1000, seed)
-		noErr(t, os.Chtimes(filepath.Join(w.tree, "a"), released, released))
+		require.NoError(t, os.Chtimes(filepath.Join(w.tree, "a"), released, released))
 		q := w.queue()
 		w.submit(q)
 		w.run(t.Context(), w.worker(q, "a", nil))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // TestRetryDamaged retries a file, and a message that was damaged. The latter stays a dead letter, because its files are
@@ -18,7 +19,7 @@ func TestRetryDamaged(t *testing.T) {
 	w.write("a", 1000, 1)
 	q := w.queue()
 	w.submit(q)
-	noErr(t, os.Remove(filepath.Join(w.tree, "a")))
+	require.NoError(t, os.Remove(filepath.Join(w.tree, "a")))
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	for range 2 {
@@ -43,13 +44,13 @@ func TestMeasure(t *testing.T) {
 	w.write("gone", 2<<20, 2)
 	q := w.queue()
 	w.submit(q)
-	noErr(t, os.Remove(filepath.Join(w.tree, "gone")))
+	require.NoError(t, os.Remove(filepath.Join(w.tree, "gone")))
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	v := w.start("a", func(o *fleet.WorkerOptions) { o.MissingFor = time.Hour })
 	measured := func(letters uint64) func() bool {
 		return func() bool { m := v.Metrics(); return m.QueuedTasks == 1 && m.Letters == letters }
 	}
 	w.await("measured", measured(1))
-	noErr(t, q.Forget(t.Context(), "00ff"))
+	require.NoError(t, q.Forget(t.Context(), "00ff"))
 	w.await("measured again", measured(0))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // TestHungRoot replaces a root by a named pipe without a writer, which does not answer, as a directory whose server has died. A
@@ -22,10 +23,10 @@ func TestHungRoot(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 	hung := filepath.Join(t.TempDir(), "hung")
-	noErr(t, errors.Join(os.Mkdir(hung, 0o700), os.Mkdir(filepath.Join(hung, "x"), 0o700), os.Remove(filepath.Join(w.tree, "in/gone"))))
+	require.NoError(t, errors.Join(os.Mkdir(hung, 0o700), os.Mkdir(filepath.Join(hung, "x"), 0o700), os.Remove(filepath.Join(w.tree, "in/gone"))))
 	roots := func(o *fleet.WorkerOptions) { o.Roots = []string{hung, w.tree} }
 	first := w.worker(q, "first", roots)
-	noErr(t, errors.Join(os.RemoveAll(hung), syscall.Mkfifo(hung, 0o600)))
+	require.NoError(t, errors.Join(os.RemoveAll(hung), syscall.Mkfifo(hung, 0o600)))
 	t.Cleanup(func() { // the workers still open it
 		if f, err := os.OpenFile(hung, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 			_ = f.Close()

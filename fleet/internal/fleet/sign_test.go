@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // keyPair returns a key by its number.
@@ -22,9 +24,9 @@ func keyPair(n byte) (ed25519.PrivateKey, []ed25519.PublicKey) {
 func sent(t *testing.T, task *Task) *Task {
 	t.Helper()
 	data, err := task.encode()
-	noError(t, err)
+	require.NoError(t, err)
 	got, err := decodeTask(data)
-	noError(t, err)
+	require.NoError(t, err)
 	return got
 }
 
@@ -98,21 +100,21 @@ func TestSettingsRefused(t *testing.T) {
 	put := func(text []byte) {
 		t.Helper()
 		_, err := q.open.Load().control.Put(t.Context(), settingsKey, text)
-		noError(t, err)
+		require.NoError(t, err)
 	}
 	stored := func() []byte {
 		t.Helper()
 		e, err := q.open.Load().control.Get(t.Context(), settingsKey)
-		noError(t, err)
+		require.NoError(t, err)
 		return e.Value()
 	}
 	q.opts.SignKey, q.opts.VerifyKeys = key, public
-	noError(t, q.SetDrain(t.Context(), true))
+	require.NoError(t, q.SetDrain(t.Context(), true))
 	drain := stored()
 	if s, err := read(); err != nil || !s.Drain {
 		t.Fatalf("%+v, %v, want that the fleet drains", s, err)
 	}
-	noError(t, q.SetDrain(t.Context(), false))
+	require.NoError(t, q.SetDrain(t.Context(), false))
 	if s, err := read(); err != nil || s.Drain {
 		t.Fatalf("%+v, %v, want that the fleet does not drain", s, err)
 	}
@@ -136,7 +138,7 @@ func TestSettingsRefused(t *testing.T) {
 		t.Errorf("settings of another fleet: %v, want ErrSignature", err)
 	}
 	q.opts.Fleet = "default"
-	noError(t, q.SetRate(t.Context(), 5)) // replaces what is not signed
+	require.NoError(t, q.SetRate(t.Context(), 5)) // replaces what is not signed
 	if s, err := read(); err != nil || s.Rate != 5 || w.refused {
 		t.Errorf("the next change: %+v, %v", s, err)
 	}

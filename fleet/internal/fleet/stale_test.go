@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestStale checks which files are as they were submitted.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a")
-	noError(t, os.WriteFile(path, make([]byte, 10), 0o600))
+	require.NoError(t, os.WriteFile(path, make([]byte, 10), 0o600))
 	at := time.Unix(1e9, 123456789)
 	for name, c := range map[string]struct {
 		is    time.Time
@@ -29,9 +31,9 @@ func TestStale(t *testing.T) {
 		"in seconds":            {at.Truncate(time.Second), 10, false},
 		"in seconds, but later": {at.Truncate(time.Second).Add(5 * time.Second), 10, true},
 	} {
-		noError(t, os.Chtimes(path, c.is, c.is))
+		require.NoError(t, os.Chtimes(path, c.is, c.is))
 		info, err := os.Stat(path)
-		noError(t, err)
+		require.NoError(t, err)
 		err = stale(File{Path: path, Size: c.size, ModTimeNS: at.UnixNano()}, info)
 		if errors.Is(err, errStale) != c.stale {
 			t.Errorf("%s: %v", name, err)

@@ -16,6 +16,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/fleet/internal/fleet"
 	sessionbucket "gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/session"
 )
 
@@ -72,7 +73,7 @@ func TestTakeover(t *testing.T) {
 	w.tree = filepath.Join(t.TempDir(), "data")
 	mount := func(dir string) {
 		_ = os.Remove(w.tree)
-		noErr(t, os.Symlink(dir, w.tree))
+		require.NoError(t, os.Symlink(dir, w.tree))
 	}
 	mount(mounts[0])
 	q := w.queue()
@@ -126,11 +127,11 @@ func TestTakeover(t *testing.T) {
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
-	noErr(t, err)
-	noErr(t, os.WriteFile(to, data, 0o666))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, data, 0o666))
 	info, err := os.Stat(from)
-	noErr(t, err)
-	noErr(t, os.Chtimes(to, info.ModTime(), info.ModTime()))
+	require.NoError(t, err)
+	require.NoError(t, os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
 // TestOtherChunkSize kills a worker when it has acquired the lease of an upload. Another worker, which sends

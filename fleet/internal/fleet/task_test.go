@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -51,7 +52,7 @@ func TestTaskID(t *testing.T) {
 
 func TestDecodeTaskRefuses(t *testing.T) {
 	valid, err := sampleTask().encode()
-	noError(t, err)
+	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"empty":           ``,
 		"not JSON":        `x`,
@@ -83,7 +84,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 // TestTaskHasNoKey checks that a customer-supplied key cannot get into a message.
 func TestTaskHasNoKey(t *testing.T) {
 	key, err := session.NewEncryptionKey(make([]byte, 32))
-	noError(t, err)
+	require.NoError(t, err)
 	task := sampleTask()
 	task.Settings.EncryptionKey = key
 	if _, err := task.encode(); err == nil {
@@ -115,7 +116,7 @@ func TestFingerprint(t *testing.T) {
 
 func FuzzDecodeTask(f *testing.F) {
 	valid, err := sampleTask().encode()
-	noError(f, err)
+	require.NoError(f, err)
 	f.Add(valid)
 	f.Add([]byte(`{"v":3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -24,6 +24,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fleet/internal/fleet"
 	"gcsup/fleet/internal/natsserver"
+	"gcsup/internal/require"
 	"gcsup/upload"
 	"gcsup/upload/tree"
 )
@@ -68,7 +69,7 @@ func newWorld(t testing.TB, opts *fakegcs.Options) *world {
 	w.gcs = fakegcs.NewServer(t, opts)
 	close(ready)
 	block, err := aes.NewCipher(make([]byte, 32))
-	noErr(t, err)
+	require.NoError(t, err)
 	if w.aead, err = cipher.NewGCM(block); err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +107,8 @@ func (w *world) queue() *fleet.Queue {
 func (w *world) write(name string, size int, seed uint64) {
 	w.t.Helper()
 	path := filepath.Join(w.tree, name)
-	noErr(w.t, os.MkdirAll(filepath.Dir(path), 0o777))
-	noErr(w.t, os.WriteFile(path, content(size, seed), 0o666))
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(path), 0o777))
+	require.NoError(w.t, os.WriteFile(path, content(size, seed), 0o666))
 }
 
 func content(size int, seed uint64) []byte {
@@ -265,7 +266,7 @@ func (w *world) check() {
 		}
 		return nil
 	})
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	if files == 0 {
 		w.t.Error("the tree is empty")
 	}
@@ -308,14 +309,6 @@ func (w *world) wipe() {
 		names = append(names, name)
 	}
 	for _, name := range names {
-		noErr(w.t, js.DeleteStream(w.t.Context(), name))
-	}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+		require.NoError(w.t, js.DeleteStream(w.t.Context(), name))
 	}
 }

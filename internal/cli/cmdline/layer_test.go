@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"gcsup/internal/require"
 )
 
 // TestLayers checks which source sets a flag: the command line, the environment, or one of two layers.
@@ -96,9 +98,7 @@ func TestLayers(t *testing.T) {
 			}
 			fs.String("skip", "", "")
 			fs.Lookup("skip").NoOptDefVal = "b"
-			if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, cmd.ParseFlags(strings.Fields(c.args)))
 			for pair := range strings.SplitSeq(c.env, ",") {
 				if name, value, ok := strings.Cut(pair, "="); ok {
 					t.Setenv(map[bool]string{true: "", false: prefix}[strings.HasPrefix(name, "TEST_")]+name, value)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -34,14 +35,10 @@ func TestRequestRateOption(t *testing.T) {
 			fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 			f.Add(fs)
 			if text != "" {
-				if err := fs.Set("request-rate", text); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, fs.Set("request-rate", text))
 			}
 			o, err := f.Options()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if (o.RequestRates == upload.NoRequestRates) != (text == "off") {
 				t.Errorf("%q: pacing is off or on by mistake", text)
 			}

@@ -10,23 +10,20 @@ import (
 	"testing"
 
 	"gcsup/internal/cli/configfile"
+	"gcsup/internal/require"
 )
 
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(path, []byte("jobs: 8\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("jobs: 8\n"), 0o600))
 	for mode, want := range map[os.FileMode]string{
 		0o600: "", 0o644: "", 0o444: "",
 		0o664: "others can write to " + path + " (mode 0664), and could redirect uploads; chmod go-w it",
 		0o622: "others can write to " + path + " (mode 0622), and could redirect uploads; chmod go-w it",
 		0o606: "others can write to " + path + " (mode 0606), and could redirect uploads; chmod go-w it",
 	} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, mode))
 		got := ""
 		data, risk, err := configfile.Read(path)
 		if risk != nil {
@@ -37,12 +34,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	if os.Getuid() == 0 {
-		if err := os.Chmod(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(path, 1234, -1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, 0o600))
+		require.NoError(t, os.Chown(path, 1234, -1))
 		if _, risk, err := configfile.Read(path); err != nil || risk == nil || !strings.Contains(risk.Error(), "belongs to another user (UID 1234)") {
 			t.Errorf("the file of another user: risk %v, error %v", risk, err)
 		}
@@ -53,12 +46,8 @@ func TestRead(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(large, make([]byte, 1<<20+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
 	for path, want := range map[string]string{
 		fifo:        "fifo is a directory, a pipe or a device: want a file",
 		dir:         "is a directory, a pipe or a device: want a file",

@@ -23,6 +23,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -42,9 +43,7 @@ func serve(t *testing.T, o metrics.Options) *served {
 	t.Helper()
 	m := metrics.New(o)
 	s, err := metrics.Serve("127.0.0.1:0", m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return &served{Metrics: m, t: t, url: "http://" + s.Addr()}
 }
@@ -53,9 +52,7 @@ func serve(t *testing.T, o metrics.Options) *served {
 func (s *served) get(path string, status int) string {
 	s.t.Helper()
 	resp, err := http.Get(s.url + path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != status {
@@ -69,9 +66,7 @@ func (s *served) scrape() map[string]float64 {
 	s.t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(s.get("/metrics", http.StatusOK)))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	all := map[string]float64{}
 	for name, family := range families {
 		if !strings.HasPrefix(name, "gcsup_") {
@@ -125,9 +120,7 @@ func TestUploads(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx := t.Context()
 	small, large := file(t, "small", 1000), file(t, "large", 12*mib)
 	spec := func(object string) upload.Spec { return upload.Spec{Bucket: "private-bucket", Object: object} }
@@ -143,9 +136,7 @@ func TestUploads(t *testing.T) {
 		t.Errorf("under way: %v", now)
 	}
 	close(stalled)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-done)
 
 	for object, fails := range map[string]bool{"retried": false, "denied": true} {
 		if _, err := up.File(ctx, small, spec(object)); (err != nil) != fails {
@@ -310,9 +301,7 @@ func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Options{})
 	first, err := metrics.Serve("127.0.0.1:0", m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := metrics.Address(first.Addr())
 	if _, err := metrics.Serve(address, m); err == nil || exit.Classify(err).Code != exit.IO || !strings.HasSuffix(err.Error(), "; give another HOST:PORT, or port 0 for a free one") {
 		t.Errorf("a port in use: %v", err)
@@ -329,16 +318,12 @@ func TestPortInUse(t *testing.T) {
 func TestCloseWithOpenRequest(t *testing.T) {
 	t.Parallel()
 	s, err := metrics.Serve("127.0.0.1:0", metrics.New(metrics.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client, err := net.Dial("tcp", s.Addr())
 	if err == nil {
 		_, err = io.WriteString(client, "GET /metrics HTTP/1.1\r\n")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	begun := time.Now()
 	s.Close()
@@ -355,9 +340,7 @@ func TestCloseWithOpenRequest(t *testing.T) {
 func TestDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "metrics.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var listed, served []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(gcsup_\\w+)(?:\\{[^}]*\\})?` \\| (.*) \\|$").FindAllSubmatch(page, -1) {
 		listed = append(listed, string(row[1])+" "+string(row[2]))
@@ -382,9 +365,7 @@ func TestDocumented(t *testing.T) {
 func file(t *testing.T, name string, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, bytes.Repeat([]byte{'x'}, n), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte{'x'}, n), 0o600))
 	return path
 }
 

@@ -14,6 +14,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
 	"gcsup/internal/cli/metrics"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -41,9 +42,7 @@ func TestHealthInOutage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fake, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer fake.Close()
 				over := make(chan struct{})
 				var outage atomic.Bool
@@ -68,9 +67,7 @@ func TestHealthInOutage(t *testing.T) {
 						begin()
 					}
 				}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				var uploads sync.WaitGroup
 				var failed atomic.Pointer[error]
 				for i := range c.uploads {

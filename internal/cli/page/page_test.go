@@ -19,6 +19,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -47,9 +48,7 @@ func examplePage(t *testing.T) string {
 	for i := range 500 {
 		r := slog.NewRecord(at(20+float64(i)/100), slog.LevelDebug, "put", 0)
 		r.AddAttrs(slog.String("source", "disk.img"), slog.Int("status", 308), slog.Any("err", error(nil)), slog.Int64("sent", 1<<20), slog.Duration("took", time.Duration(i)*time.Millisecond))
-		if err := log.Handler().Handle(context.Background(), r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, log.Handler().Handle(context.Background(), r))
 	}
 	log.Debug("query", "part", 2, "status", 0, "err", errors.New("connection reset"), "took", time.Second, "next", "wait, query: connection reset")
 	log.Info("upload ended")
@@ -61,9 +60,7 @@ func examplePage(t *testing.T) string {
 	p.End(2, result.File{Source: hostile, Destination: "gs://demo/" + hostile}, result.Failed, failed, errors.New("permission denied"), at(25))
 	path := filepath.Join(t.TempDir(), "report.html")
 	page := p.Render(About{Command: "gcsup cp " + hostile, Totals: totals, Elapsed: 25 * time.Second, Code: exit.Permission})
-	if err := os.WriteFile(path, page, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, page, 0o600))
 	return path
 }
 
@@ -95,9 +92,7 @@ func chromium(t *testing.T, args ...string) []byte {
 func TestReportInBrowser(t *testing.T) {
 	path := examplePage(t)
 	doc, err := html.Parse(bytes.NewReader(chromium(t, "--dump-dom", "file://"+path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	count, texts := map[string]int{}, map[string]string{}
 	for n := range doc.Descendants() {
 		if n.Type != html.ElementNode {
@@ -159,13 +154,9 @@ func TestReportColors(t *testing.T) {
 		shot := filepath.Join(t.TempDir(), "page.png")
 		chromium(t, fmt.Sprintf("--blink-settings=preferredColorScheme=%d", scheme), "--window-size=800,600", "--screenshot="+shot, "file://"+path)
 		data, err := os.ReadFile(shot)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		img, err := png.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := color.RGBAModel.Convert(img.At(2, 2)); got != want {
 			t.Errorf("color scheme %d: background %v, want %v", scheme, got, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/internal/cli/shell"
+	"gcsup/internal/require"
 )
 
 // TestWords checks how messages name the program.
@@ -14,17 +15,13 @@ func TestWords(t *testing.T) {
 	self := filepath.Join(t.TempDir(), "gcsup")
 	other := filepath.Join(t.TempDir(), "gcsup")
 	for _, path := range []string{self, other} {
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, nil, 0o700))
 	}
 	found := func(path string) func(string) (string, error) {
 		return func(string) (string, error) { return path, nil }
 	}
 	here, err := filepath.Abs("gcsup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	none := func(string) (string, error) { return "", errors.New("not in PATH") }
 	for _, c := range []struct {
 		called, self string

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gcsup/internal/cli/process"
+	"gcsup/internal/require"
 )
 
 // TestSignalAfterRun checks that a signal does not kill a process whose command has ended.
@@ -18,9 +19,7 @@ func TestSignalAfterRun(t *testing.T) {
 	if os.Getenv(env) != "" {
 		process.Run(func(context.Context) int { return 0 })
 		runtime.LockOSThread() // a signal to the own thread arrives before Tgkill returns
-		if err := unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGINT))
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")

@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"gcsup/internal/cli/process"
+	"gcsup/internal/require"
 )
 
 // TestRun sends a signal to a command.
 func TestRun(t *testing.T) {
 	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		var cause error
 		code := process.Run(func(ctx context.Context) int {

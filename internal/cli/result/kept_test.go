@@ -7,21 +7,18 @@ import (
 	"testing"
 
 	"gcsup/internal/cli/result"
+	"gcsup/internal/require"
 )
 
 // TestKeptLines reads testdata/lines-v1.jsonl, what gcsup printed with --json in an earlier version. A field of
 // version 1 may be added, but not removed, and its type stays. The file is never rewritten.
 func TestKeptLines(t *testing.T) {
 	kept, err := os.ReadFile("testdata/lines-v1.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := map[string]bool{}
 	for line := range bytes.Lines(kept) {
 		var head struct{ Type string }
-		if err := json.Unmarshal(line, &head); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(line, &head))
 		seen[head.Type] = true
 		var fields any = &result.EventLine{}
 		switch head.Type {

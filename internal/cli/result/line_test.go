@@ -14,6 +14,7 @@ import (
 
 	"gcsup/internal/cli/exit"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload"
@@ -28,12 +29,8 @@ var resultFields = []string{
 func line(t *testing.T, v any) (text string, fields map[string]any) {
 	t.Helper()
 	var b strings.Builder
-	if err := result.Print(&b, v); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(b.String()), &fields); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, result.Print(&b, v))
+	require.NoError(t, json.Unmarshal([]byte(b.String()), &fields))
 	if strings.Count(b.String(), "\n") != 1 || !strings.HasSuffix(b.String(), "\n") {
 		t.Errorf("got %q, want one line", b.String())
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"gcsup/internal/grace"
+	"gcsup/internal/require"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,17 +40,13 @@ func TestQueueKeepsOrderAndMergesProgress(t *testing.T) {
 	fmt.Fprintln(q, "first") // the one that blocks
 	for i := range 100 {
 		for j := range 1000 {
-			if err := q.Put("progress", fmt.Appendf(nil, "progress %d\n", j)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, q.Put("progress", fmt.Appendf(nil, "progress %d\n", j)))
 		}
 		fmt.Fprintf(q, "line %d\n", i)
 		fmt.Fprintf(&want, "progress 999\nline %d\n", i)
 	}
 	close(g.opened)
-	if err := q.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, q.Flush())
 	if got := g.text.String(); got != "first\n"+want.String() {
 		t.Errorf("%d bytes were written, want %d", len(got), want.Len()+6)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -90,9 +92,7 @@ func TestDir(t *testing.T) {
 		endpoint, bucket string
 		rate             float64
 	}{{"http://e", "a", 100}, {"http://e", "b", 250.5}, {"http://other", "a", 7}} {
-		if err := New(path, save.endpoint).Save(save.bucket, save.rate, now, now); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, New(path, save.endpoint).Save(save.bucket, save.rate, now, now))
 	}
 	entries, _ := os.ReadDir(path)
 	for _, e := range entries {
@@ -109,9 +109,7 @@ func TestDir(t *testing.T) {
 
 	// Damaged files, and those of others, have no effect.
 	for name, content := range map[string]string{New(path, "http://e").file("a"): `{"v":1,"bucket":`, "readme.txt": "x", "x.tmp": "left by a process that was killed"} {
-		if err := os.WriteFile(filepath.Join(path, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(path, name), []byte(content), 0o600))
 	}
 	if got := fmt.Sprint(rates(d, now)); got != "map[b:250.5]" {
 		t.Errorf("rates beside damaged files: %v", got)
@@ -157,9 +155,7 @@ func TestDirTogether(t *testing.T) {
 
 func TestSaveFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	if New(filepath.Join(file, "requestrate"), "http://e").Save("b", 1, time.Now(), time.Now()) == nil {
 		t.Error("no error although the directory cannot be created")
 	}

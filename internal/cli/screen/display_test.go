@@ -12,6 +12,7 @@ import (
 
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
+	"gcsup/internal/require"
 	"gcsup/upload"
 )
 
@@ -187,9 +188,7 @@ func TestFrameIsDrawnAgainAfterSignal(t *testing.T) {
 	}
 	stop, _ := ShowFrames(term.console, NewDisplay(Run{Work: Uploading, Files: -1}))
 	first := frame()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGCONT))
 	second := frame()
 	stop()
 	if !strings.Contains(first, "file 0") || !strings.Contains(second, "file 0") {

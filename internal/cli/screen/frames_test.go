@@ -19,6 +19,7 @@ import (
 	"gcsup/internal/cli/readable"
 	"gcsup/internal/cli/result"
 	"gcsup/internal/cli/screen/screentest"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload"
 )
@@ -39,9 +40,7 @@ func newTerminal(t *testing.T, columns, height int, reflows bool) *terminal {
 	t.Helper()
 	t.Setenv("TERM", "xterm-256color")
 	master, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	term := &terminal{t: t, console: NewConsole(tty, false), screen: screentest.New(columns, reflows), master: master, out: make(chan string)}
 	go func() {
 		buffer := make([]byte, 1<<16)
@@ -171,14 +170,10 @@ func TestFrames(t *testing.T) {
 			})
 			path := filepath.Join("testdata", "frames", fmt.Sprintf("%d.txt", columns))
 			if *update {
-				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(path, []byte(got.String()), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got.String() != string(want) {
 				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 			}

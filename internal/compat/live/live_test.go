@@ -15,6 +15,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/fakegcstest"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // newBucket returns gs://live on a new emulator.
@@ -29,9 +30,7 @@ func newBucket(t *testing.T, faults ...faults.Fault) *bucket {
 func post(t *testing.T, url, contentType, body string) {
 	t.Helper()
 	resp, err := http.Post(url, contentType, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("POST %s: %s", url, resp.Status)
@@ -47,13 +46,9 @@ func (b *bucket) upload(t *testing.T, name, content string) {
 func (b *bucket) names(t *testing.T) string {
 	t.Helper()
 	_, body, err := b.do(t.Context(), http.MethodGet, "/o?versions=true", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var list struct{ Items []fakegcs.Object }
-	if err := json.Unmarshal(body, &list); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(body, &list))
 	var names []string
 	for _, o := range list.Items {
 		names = append(names, o.Name)
@@ -133,9 +128,7 @@ func TestNoProject(t *testing.T) {
 	var out bytes.Buffer
 	r := &report{w: &out}
 	c := &config{only: regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")}
-	if err := check(t.Context(), c, b.Target, r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, check(t.Context(), c, b.Target, r))
 	if need == 0 || r.notChecked != need || r.held != 1 || r.differs != 0 || strings.Count(out.String(), "NOT CHECKED ") != need {
 		t.Errorf("%d of %d not checked, %d held, %d differ:\n%s", r.notChecked, need, r.held, r.differs, &out)
 	}
@@ -230,9 +223,7 @@ func TestTarget(t *testing.T) {
 	}
 	t.Setenv("STORAGE_EMULATOR_HOST", "")
 	key := t.TempDir() + "/key.json"
-	if err := writeKey(key, "of-the-credentials"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeKey(key, "of-the-credentials"))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", key)
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "of-the-environment")
 	for _, tt := range []struct{ flag, want string }{{"", "of-the-credentials"}, {"given", "given"}} {
@@ -241,9 +232,7 @@ func TestTarget(t *testing.T) {
 			t.Errorf("-project %q: %+v, %v; want project %s", tt.flag, target, err, tt.want)
 		}
 	}
-	if err := writeKey(key, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeKey(key, ""))
 	if target, err := newTarget(context.Background(), &config{bucket: "b"}); err != nil || target.Project != "of-the-environment" {
 		t.Errorf("credentials without a project: %+v, %v", target, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 )
 
 // TestOperations runs each operation on the emulator.
@@ -16,9 +17,7 @@ func TestOperations(t *testing.T) {
 			srv := fakegcs.NewServer(t, nil)
 			t.Setenv("STORAGE_EMULATOR_HOST", srv.URL)
 			client, err := newClient(t.Context(), json)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { client.Close() })
 			for i, op := range operations {
 				t.Run(op.name, func(t *testing.T) {
@@ -34,9 +33,7 @@ func TestOperations(t *testing.T) {
 // TestPageCountsTheOperations checks the row of the comparison in docs/emulator/emulator.md.
 func TestPageCountsTheOperations(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/emulator/emulator.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, row, ok := strings.Cut(string(page), "(../../internal/compat/operations/list.go)")
 	cells := strings.Split(row, "|")
 	if !ok || len(cells) < 3 {

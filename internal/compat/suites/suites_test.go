@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 func TestParse(t *testing.T) {
@@ -35,9 +37,7 @@ func TestParse(t *testing.T) {
 			map[string]testResult{"a 1": passed, "a 2": failed, "b": skipped}},
 	} {
 		file := filepath.Join(t.TempDir(), "results")
-		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(test.text), 0o600))
 		got, err := readResults(test.format, file)
 		if err != nil || !maps.Equal(got, test.want) {
 			t.Errorf("%s: %v, %v, want %v", test.format, got, err, test.want)
@@ -47,9 +47,7 @@ func TestParse(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	expected, err := parseExpected("# The server is right.\nA/[x]-*\nB\n\n# It is missing.\nC\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, test := range []struct {
 		results map[string]testResult
 		want    []string
@@ -73,17 +71,11 @@ func TestCompare(t *testing.T) {
 // recorded failures are in a list, and that each client of the table has a script.
 func TestTableIsCurrent(t *testing.T) {
 	rows, err := readRows("../results.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	page, err := os.ReadFile("../../../docs/emulator/emulator.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	current, err := replaceTable(page, table(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if string(current) != string(page) {
 		t.Error("the table in docs/emulator/emulator.md is old: run make compat-table")
 	}
@@ -99,9 +91,7 @@ func TestTableIsCurrent(t *testing.T) {
 			continue
 		}
 		text, err := os.ReadFile("../" + c.name + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list, err := parseExpected(string(text))
 		if err != nil {
 			t.Errorf("%s.txt: %v", c.name, err)

@@ -10,6 +10,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )
@@ -19,7 +20,7 @@ import (
 func TestExpiredLongAgo(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
-		noErr(t, take(t, first, "a").Save(t.Context(), newUpload(t, w.client, "a")))
+		require.NoError(t, take(t, first, "a").Save(t.Context(), newUpload(t, w.client, "a")))
 		first.suspend()
 		time.Sleep(time.Hour)
 		second := w.start("second")
@@ -41,7 +42,7 @@ func TestDurationOfEachHolder(t *testing.T) {
 	for _, lasts := range []time.Duration{10 * time.Second, 10 * time.Minute} {
 		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 			first, second, third := w.start("first", func(o *bucketstore.Options) { o.TTL = lasts }), w.start("second"), w.start("third")
-			noErr(t, take(t, first, "a").Save(t.Context(), newUpload(t, w.client, "a")))
+			require.NoError(t, take(t, first, "a").Save(t.Context(), newUpload(t, w.client, "a")))
 			check := func(p process, holder string, want time.Duration) {
 				t.Helper()
 				_, err := p.Acquire(t.Context(), "a")
@@ -141,7 +142,7 @@ func TestSweepClocks(t *testing.T) {
 		}
 		for name, content := range mine {
 			resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name="+name, "text/plain", strings.NewReader(content))
-			noErr(t, err)
+			require.NoError(t, err)
 			_ = resp.Body.Close()
 		}
 		if n, err := second.Sweep(t.Context(), true); n != 0 || err != nil || clocks() != 4 {

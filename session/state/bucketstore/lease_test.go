@@ -11,6 +11,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/bucket"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -44,9 +45,9 @@ func TestBeginAfterDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := take(t, second, "a")
-			noErr(t, other.Release(t.Context(), nil))
+			require.NoError(t, other.Release(t.Context(), nil))
 			_, end, err := l.Begin(t.Context())
-			noErr(t, err)
+			require.NoError(t, err)
 			end()
 			if l.Fence() <= other.Fence() {
 				t.Errorf("fencing number %d after %d", l.Fence(), other.Fence())
@@ -94,7 +95,7 @@ func TestRepeatedWriteIsExecuted(t *testing.T) {
 func TestCutReplies(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
-		noErr(t, take(t, first, "a").Release(t.Context(), newUpload(t, w.client, "a")))
+		require.NoError(t, take(t, first, "a").Release(t.Context(), newUpload(t, w.client, "a")))
 		addFaults(t, w, faults.Fault{
 			Match: faults.Match{Bucket: "state"}, Times: 5,
 			Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 20},
@@ -176,7 +177,7 @@ func TestTwiceInOneProcess(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first := w.start("first")
 		l := take(t, first, "a")
-		noErr(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
+		require.NoError(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
 		if err := acquire(t, first, "a"); !errors.Is(err, state.ErrInUse) {
 			t.Fatal(err)
 		}
@@ -204,5 +205,5 @@ func TestTwiceInOneProcess(t *testing.T) {
 
 func addFaults(t *testing.T, w *world, faults ...faults.Fault) {
 	t.Helper()
-	noErr(t, w.server.AddFaults(faults...))
+	require.NoError(t, w.server.AddFaults(faults...))
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -454,7 +455,7 @@ func (m *model) do(event string) {
 // pass lets time pass until a request arrives, or for the given duration.
 func (m *model) pass(text string) {
 	d, err := time.ParseDuration(text)
-	noErr(m.t, err)
+	require.NoError(m.t, err)
 	select {
 	case <-m.arrived:
 	default:
@@ -664,7 +665,7 @@ func (c *modelClient) step() {
 	c.saves++
 	saved := c.saved()
 	text, err := state.Encode(saved)
-	noErr(c.m.t, err)
+	require.NoError(c.m.t, err)
 	if c.lease != nil {
 		switch what {
 		case "save", "release":

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )
@@ -79,7 +80,7 @@ func TestEndedHolder(t *testing.T) {
 				bucketstore.SetProcess(first.Store, place, pid, started, nil)
 				take(t, first, "unsaved")
 				l := take(t, first, "a")
-				noErr(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
+				require.NoError(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
 				first.suspend()
 				defer first.wake()
 				locked, err := second.Locked(t.Context(), "a")

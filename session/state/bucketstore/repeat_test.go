@@ -10,6 +10,7 @@ import (
 	"gcsup/backoff"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/storeretry"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -184,7 +185,7 @@ func TestExpiredBecause(t *testing.T) {
 				s := w.start("first", func(o *bucketstore.Options) { o.TTL = test.ttl })
 				l := take(t, s, "a")
 				request, end, err := l.Begin(t.Context())
-				noErr(t, err)
+				require.NoError(t, err)
 				defer end()
 				if test.slow > 0 {
 					slow(t, w, test.slow)

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
 )
@@ -21,7 +22,7 @@ func TestHolder(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true, ClockSkew: time.Hour}, func(t *testing.T, w *world) {
 		first, second := w.start("", func(o *bucketstore.Options) { o.TTL = time.Minute }), w.start("second")
 		host, err := os.Hostname()
-		noErr(t, err)
+		require.NoError(t, err)
 		check := func(since time.Time) {
 			t.Helper()
 			_, err := second.Acquire(t.Context(), "a")
@@ -35,9 +36,9 @@ func TestHolder(t *testing.T) {
 		check(began)
 		time.Sleep(time.Hour)
 		check(began)
-		noErr(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
+		require.NoError(t, l.Save(t.Context(), newUpload(t, w.client, "a")))
 		check(began)
-		noErr(t, l.Delete(t.Context()))
+		require.NoError(t, l.Delete(t.Context()))
 		began = time.Now()
 		if _, end, err := l.Begin(t.Context()); err != nil {
 			t.Fatal(err)
@@ -56,10 +57,10 @@ func TestSweep(t *testing.T) {
 		dead, alive := w.start("dead"), w.start("alive")
 		take(t, dead, "empty")
 		take(t, dead, "taken-since")
-		noErr(t, take(t, dead, "saved").Save(t.Context(), newUpload(t, w.client, "saved")))
+		require.NoError(t, take(t, dead, "saved").Save(t.Context(), newUpload(t, w.client, "saved")))
 		take(t, alive, "held")
 		resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name=uploads/mine.gcsup", "text/plain", strings.NewReader(""))
-		noErr(t, err)
+		require.NoError(t, err)
 		_ = resp.Body.Close()
 		dead.suspend()
 		sweep := func(want int, dryRun bool) {

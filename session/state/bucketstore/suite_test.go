@@ -10,6 +10,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/internal/checksum"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state/bucketstore"
@@ -47,14 +48,14 @@ func bucketPlace(t *testing.T, seal cipher.AEAD) storetest.Place {
 		if object == "uploads/empty.gcsup" {
 			content = nil // a lease of an upload that was not saved
 		}
-		noErr(t, put(object, content))
+		require.NoError(t, put(object, content))
 	}
 	const ttl = 2 * time.Minute
 	open := func(ahead time.Duration) storetest.Process {
 		l := &line{RoundTripper: transport, cut: make(chan struct{})}
 		opts := &bucketstore.Options{AEAD: seal, Unsealed: seal == nil, TTL: ttl}
 		s, err := bucketstore.Open(t.Context(), newClient(t, l), "state", "uploads", opts)
-		noErr(t, err)
+		require.NoError(t, err)
 		began := time.Now()
 		bucketstore.SetClock(s, func() (time.Time, time.Duration) { return time.Now().Add(ahead), time.Since(began) })
 		return storetest.Process{Store: s, Kill: func() { close(l.cut) }, Pause: func() func() { l.suspend(); return l.wake }}

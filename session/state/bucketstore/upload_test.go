@@ -13,6 +13,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 	"gcsup/upload"
 )
@@ -23,7 +24,7 @@ func source(t *testing.T, dir string) (path string, content []byte) {
 	content = make([]byte, 10<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
 	path = filepath.Join(dir, "source")
-	noErr(t, os.WriteFile(path, content, 0o600))
+	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return path, content
 }
 
@@ -35,7 +36,7 @@ func (w *world) uploader(store state.Store, with ...func(*upload.Options)) *uplo
 		f(opts)
 	}
 	up, err := upload.New(&http.Client{Transport: w.transport}, opts)
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return up
 }
 
@@ -84,7 +85,7 @@ func TestOverhead(t *testing.T) {
 				up := w.uploader(w.start("first").Store, func(o *upload.Options) { o.ChunkSize = chunkSize })
 				began := time.Now()
 				res, err := up.File(t.Context(), path, destination)
-				noErr(t, err)
+				require.NoError(t, err)
 				took := time.Since(began)
 				n := w.finished(t, content)
 				// Six requests read the configuration of the bucket, check for a saved upload,

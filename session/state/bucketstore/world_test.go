@@ -14,6 +14,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/session/state/bucketstore"
@@ -43,7 +44,7 @@ func inBubble(t *testing.T, opts *fakegcs.Options, f func(t *testing.T, w *world
 func newClient(t *testing.T, transport http.RoundTripper) *session.Client {
 	t.Helper()
 	client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
-	noErr(t, err)
+	require.NoError(t, err)
 	return client
 }
 
@@ -118,7 +119,7 @@ func (w *world) start(holder string, with ...func(*bucketstore.Options)) process
 	}
 	l := &line{RoundTripper: w.transport, cut: make(chan struct{})}
 	s, err := bucketstore.Open(w.t.Context(), newClient(w.t, l), "state", "uploads", opts)
-	noErr(w.t, err)
+	require.NoError(w.t, err)
 	return process{s, l}
 }
 
@@ -156,15 +157,7 @@ func newUpload(t *testing.T, client *session.Client, id string) *state.Upload {
 func take(t *testing.T, s state.Store, id string) state.Lease {
 	t.Helper()
 	l, err := state.Acquire(t.Context(), s, id)
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Release(context.Background(), nil) })
 	return l
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

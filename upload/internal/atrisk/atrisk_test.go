@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 const mib = 1 << 20
@@ -115,9 +117,7 @@ func testBoundPermits(t *testing.T) {
 	}
 	large.End()
 	session := a.Session()
-	if err := session.Take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, session.Take(t.Context()))
 	if taken, _ := amounts(&a); taken != unknown {
 		t.Errorf("a session takes %d bytes", taken)
 	}
@@ -376,9 +376,7 @@ func TestBoundGivesBack(t *testing.T) {
 		r := begins(t, &a, 4*mib)
 		for _, test := range []struct{ hold, want int64 }{{6, 6}, {2, 4}, {0, 4}} {
 			r.Hold(test.hold * mib)
-			if err := r.Take(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Take(t.Context()))
 			if taken, _ := amounts(&a); taken != test.want*mib {
 				t.Errorf("%d MiB are taken by a request that held %d", taken/mib, test.hold)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
@@ -84,9 +85,7 @@ func TestInsertion(t *testing.T) {
 					tt.spec.Bucket, tt.spec.Object = "bkt", "obj"
 					src, identical := file(ours), false
 					loaded, err := src.Load(w.t.Context())
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					transfer := w.transfer(tt.spec, src, engine.TransferOptions{})
 					o, err := engine.NewInsertion(transfer, loaded, seen, func() { identical = true }).Drive(w.t.Context())
 					w.want(err, tt.err, tt.log)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/engine"
 	"gcsup/upload/internal/netconn"
@@ -16,14 +17,10 @@ import (
 func fullSocket(t *testing.T) (c *net.TCPConn, queue int64) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = ln.Close() }) // with the connection that it has not accepted
 	conn, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	c = conn.(*net.TCPConn)
 	_ = c.SetWriteBuffer(int(q))

@@ -9,6 +9,7 @@ import (
 
 	"gcsup/backoff"
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -25,9 +26,7 @@ func (w *world) exhaust(x *engine.Requester) *session.Error {
 		if e, ok := errors.AsType[*session.Error](err); ok {
 			return e
 		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/atrisk"
 	"gcsup/upload/internal/content"
@@ -141,9 +142,7 @@ func (w *world) play(tt scene) {
 	var src content.Source = file(ours)
 	if tt.stream {
 		stream, err := source.NewStream(bytes.NewReader(ours), new(stream.Memory), int(2*q))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, err)
 		defer stream.Close()
 		src = stream
 	}

@@ -12,6 +12,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/engine"
 )
@@ -168,9 +169,7 @@ func TestPauseEndsWithTheReply(t *testing.T) {
 			time.AfterFunc(time.Second, func() { limit.SetLimit(0) })
 			time.AfterFunc(time.Hour, func() { limit.SetLimit(engine.Unlimited) })
 			p, err := file(data(2*q)).Next(w.t.Context(), 0, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer p.Finish()
 			body := p.Reader
 			if !lend {

@@ -22,6 +22,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/checksum"
 	"gcsup/internal/cloudtest"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/engine"
@@ -77,9 +78,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 			return netconn.New(conn), nil // which sends bodies from their memory
 		}
 		client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w.uplink = &engine.Uplink{
 			Client: client, Policy: backoff.Policy{Jitter: backoff.NoJitter}, Budget: engine.NewSharedBudget(engine.RetryRule{}),
 			StallTimeout: 2 * time.Minute, StallRate: 64 << 10, Notes: w, Tally: new(engine.Tally),
@@ -138,9 +137,7 @@ func always(op faults.Op, do faults.Action) []faults.Fault {
 
 func (w *world) add(list ...faults.Fault) {
 	w.t.Helper()
-	if err := w.srv.AddFaults(list...); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.srv.AddFaults(list...))
 }
 
 func effect(e faults.Effect) faults.Action { return faults.Action{Effect: e} }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"gcsup/internal/require"
 )
 
 // TestCork checks that only what is written between hold and flush is collected.
@@ -29,9 +31,7 @@ func TestCork(t *testing.T) {
 	if got := len(r.writes); got != 1 {
 		t.Errorf("%d writes before the flush, want that before hold", got)
 	}
-	if err := c.flush(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.flush())
 	write(40)
 	c.hold()
 	if err := c.flush(); err != nil { // nothing to flush
@@ -40,9 +40,7 @@ func TestCork(t *testing.T) {
 	c.hold()
 	write(corkSize + 1)
 	write(corkSize - 2)
-	if err := c.flush(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.flush())
 	want := []int{10, 50, 40, corkSize, corkSize - 1}
 	if got := lengths(); len(got) != len(want) {
 		t.Fatalf("writes of %v bytes, want %v", got, want)

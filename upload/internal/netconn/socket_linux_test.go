@@ -6,25 +6,21 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // TestUnacknowledged checks that the bytes count that the peer has no room for, and none after it
 // has read them.
 func TestUnacknowledged(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ln.Close()
 	c, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	peer, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer peer.Close()
 	s := NewSocket(New(c))
 	if n, ok := s.Unacknowledged(); n != 0 || !ok {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"gcsup/internal/require"
 )
 
 // writesOf counts the writes to a connection.
@@ -79,9 +81,7 @@ func TestTLS(t *testing.T) {
 	for i, err := range []error{nil, nil, errors.ErrUnsupported} {
 		before := writes.Load()
 		resp, err := tr.RoundTrip(put(t.Context(), url, closable{&lender{data: data, err: err}}, len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = resp.Body.Close()
 		if body := <-got; !bytes.Equal(body, data) {
 			t.Fatalf("request %d: the server got %d bytes that differ from the %d of the body", i, len(body), len(data))
@@ -161,9 +161,7 @@ func (l *lockedLender) Lend(max int) ([]byte, error) {
 // TestTLSFails checks that a failed handshake has the errors of net/http.
 func TestTLSFails(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer silent.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/connections"
 	"gcsup/upload/internal/engine"
@@ -51,9 +52,7 @@ func TestPlan(t *testing.T) {
 	fixed := func(n int) Options { return Options{Connections: n, Min: 4 * mib} }
 	none := `{"kind":"storage#testIamPermissionsResponse"}`
 	key, err := session.NewEncryptionKey(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const day = 24 * time.Hour
 	for _, test := range []struct {
 		name    string

@@ -6,6 +6,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 	"gcsup/upload/internal/saved"
@@ -16,9 +17,7 @@ import (
 func newSpooled(t *testing.T, o Options) *dividedFile {
 	t.Helper()
 	sp, err := spool.Create(t.Context(), t.TempDir(), "id", 64<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(sp.Close)
 	f := &dividedFile{Division: Division{Journal: &saved.Journal{}, Spool: sp, Options: o}, size: -1}
 	f.Journal.Begin(chunk.Identity{}, &state.Parts{Size: multipart.MinPart})
@@ -53,18 +52,14 @@ func TestSpooledDivision(t *testing.T) {
 	read(1, spool.Status{Sendable: 2 * part, Waits: "the limit"}, true)
 	f.Journal.Change(func(p *state.Parts) { p.List[1].ETag = "etag" })
 	// Beyond, parts are larger.
-	if err := f.add(100 * part * 500); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.add(100*part*500))
 	f.Journal.Change(func(p *state.Parts) { p.List[2].ETag = "etag" })
 	there := f.growth.end() + 2*part
 	read(3, spool.Status{Sendable: there}, false)
 	read(3, spool.Status{Sendable: there, Waits: "the limit"}, false)
 	read(3, spool.Status{Sendable: there, Full: true, Waits: "full"}, true)
 	// The end divides the rest.
-	if err := f.divide(there + 48<<20 + 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.divide(there+48<<20+1))
 	got := f.sizes()
 	if n := len(got); n != 6 || got[3] != 2*part || got[4] != 48<<20 || got[5] != 1 {
 		t.Errorf("parts %v", got)

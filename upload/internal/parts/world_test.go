@@ -21,6 +21,7 @@ import (
 	"gcsup/fakegcs/faults"
 	"gcsup/internal/cloudtest"
 	"gcsup/internal/multipart"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -68,9 +69,7 @@ func inBubble(t *testing.T, opts fakegcs.Options, f func(w *world)) {
 		srv, network, stop := cloudtest.Serve(t, &opts)
 		defer stop()
 		store, err := state.OpenDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer store.Close()
 		w := &world{
 			T: t, srv: srv, network: network, store: store,

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -43,9 +44,7 @@ func TestSortedIsStable(t *testing.T) {
 					record = nil
 				}
 				want = append(want, bytes.Clone(record))
-				if err := s.Add(record); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.Add(record))
 			}
 			slices.SortStableFunc(want, byKey)
 			if size == 100_000 && len(s.levels) < 2 {
@@ -53,9 +52,7 @@ func TestSortedIsStable(t *testing.T) {
 			}
 			i := 0
 			for got, err := range s.Sorted() {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if !bytes.Equal(got, want[i]) {
 					t.Fatalf("record %d is %.40q, want %.40q", i, got, want[i])
 				}
@@ -81,9 +78,7 @@ func empty(t *testing.T, dir string) {
 func fill(t *testing.T, s *Sorter, n int) {
 	t.Helper()
 	for i := range n {
-		if err := s.Add(fmt.Appendf(nil, "%010d", n-i)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Add(fmt.Appendf(nil, "%010d", n-i)))
 	}
 }
 
@@ -135,9 +130,7 @@ func TestErrors(t *testing.T) {
 
 	s = New(bytes.Compare, &Options{Dir: t.TempDir(), Memory: minMemory})
 	fill(t, s, 20_000)
-	if err := s.levels[0][0].file.Truncate(1000); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.levels[0][0].file.Truncate(1000))
 	err = nil
 	for _, e := range s.Sorted() {
 		err = e
@@ -168,18 +161,14 @@ func TestMemory(t *testing.T) {
 		for j := range 8 {
 			record[j] = byte(rng.Uint32())
 		}
-		if err := s.Add(record); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Add(record))
 		if i%50_000 == 0 {
 			sample()
 		}
 	}
 	n := 0
 	for _, err := range s.Sorted() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n++; n%50_000 == 0 {
 			sample()
 		}
@@ -199,14 +188,10 @@ func BenchmarkSort(b *testing.B) {
 		for j := range 16 {
 			record[j] = byte(rng.Uint32())
 		}
-		if err := s.Add(record); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, s.Add(record))
 		n++
 	}
 	for _, err := range s.Sorted() {
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 }

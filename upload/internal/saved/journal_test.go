@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/session/state"
 )
@@ -131,7 +132,7 @@ func TestJournalWhenTheStoreFails(t *testing.T) {
 		}
 	}
 	full.Store(false)
-	noErr(t, j.Save(t.Context()))
+	require.NoError(t, j.Save(t.Context()))
 	full.Store(true)
 	j.Close() // nothing must be saved
 	if doc := load(t, dir, id); doc.RejectedAt != 10 || warnings != 2 {
@@ -199,7 +200,7 @@ func TestJournalOfParts(t *testing.T) {
 	for size, want := range map[int64]int{q: 1, 2*q - 1: 2, 2 * q: 2, 2*q + 1: 3} {
 		j := &Journal{}
 		key, err := session.NewEncryptionKey(bytes.Repeat([]byte{1}, 32))
-		noErr(t, err)
+		require.NoError(t, err)
 		with := spec
 		with.EncryptionKey = key
 		j.SetSpec(with)

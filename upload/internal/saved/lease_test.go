@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gcsup/internal/grace"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
@@ -131,7 +132,7 @@ func TestLingering(t *testing.T) {
 		s := newService(t)
 		store, network := s.share("first")
 		lease, err := state.Acquire(t.Context(), store, id)
-		noErr(t, err)
+		require.NoError(t, err)
 		save(t, store, newDoc(id, s.start()))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

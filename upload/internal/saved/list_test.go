@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
@@ -25,7 +26,7 @@ func TestList(t *testing.T) {
 	damage(t, path, "e-damaged", "x")
 	damage(t, path, "f-newer", newer)
 	unlock, err := dir.Lock(t.Context(), "h")
-	noErr(t, err)
+	require.NoError(t, err)
 	defer unlock()
 	for _, store := range []state.Store{dir, struct{ state.Store }{dir}} { // the second is no LockChecker
 		var got []string
@@ -52,7 +53,7 @@ func TestList(t *testing.T) {
 			t.Errorf("listed %q, want %q", got, want)
 		}
 	}
-	noErr(t, dir.Close())
+	require.NoError(t, dir.Close())
 	for e := range List(t.Context(), dir) {
 		if e.ID != "" || !errors.Is(e.Err, fs.ErrClosed) {
 			t.Errorf("a store that cannot be listed: %+v", e)
@@ -99,7 +100,7 @@ func TestListLoadsAhead(t *testing.T) {
 					t.Errorf("entry %d: %+v", n, e)
 				}
 				if n == 0 && tt.stopAt == -1 {
-					noErr(t, dir.Delete(t.Context(), fmt.Sprintf("upload%02d", count-1)))
+					require.NoError(t, dir.Delete(t.Context(), fmt.Sprintf("upload%02d", count-1)))
 				}
 				if tt.stopAt == -2 {
 					cancel(errors.New("enough"))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
@@ -23,7 +24,7 @@ func moveTo(id string) func(*state.Upload) (*state.Upload, error) {
 func idsOf(t *testing.T, store state.Store) string {
 	t.Helper()
 	ids, err := store.List(t.Context())
-	noErr(t, err)
+	require.NoError(t, err)
 	return strings.Join(ids, " ")
 }
 

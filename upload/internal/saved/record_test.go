@@ -14,6 +14,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -71,7 +72,7 @@ func TestRecord(t *testing.T) {
 		}
 		sending := func(committed, sent, to int64) func() {
 			return func() {
-				noErr(t, r.Sending(t.Context(), committed*q, sent*q, to*q))
+				require.NoError(t, r.Sending(t.Context(), committed*q, sent*q, to*q))
 				if sent < to {
 					send(t, file, sent*q, to*q)
 				}
@@ -105,7 +106,7 @@ func TestRecord(t *testing.T) {
 		}
 		doc := load(t, dir, id)
 		whole, err := file.Whole(t.Context())
-		noErr(t, err)
+		require.NoError(t, err)
 		for _, c := range doc.Checkpoints {
 			if c.CRC32C != checksum.Update(0, random(16*q + 1)[:c.Offset]) {
 				t.Errorf("the checkpoint %+v is not that of the bytes", c)
@@ -138,7 +139,7 @@ func TestRecordInABucket(t *testing.T) {
 			{ttl / 2, 8, "8/16 8 12"}, // the next save is due; soon the lease would be renewed without one
 		} {
 			time.Sleep(step.after)
-			noErr(t, r.Sending(t.Context(), step.from*q, step.from*q, (step.from+4)*q))
+			require.NoError(t, r.Sending(t.Context(), step.from*q, step.from*q, (step.from+4)*q))
 			send(t, file, step.from*q, (step.from+4)*q)
 			time.Sleep(time.Second)
 			r.Handed((step.from + 4) * q)
@@ -166,7 +167,7 @@ func TestRecordOfAPart(t *testing.T) {
 	j.Begin(identity, &state.Parts{Size: q, Prefix: "gcsup-parts/x/"})
 	r, uri := j.RecordPart(2, fileOf(q)), s.start()
 	r.Started(uri, 1)
-	noErr(t, r.Sending(t.Context(), 0, 0, q))
+	require.NoError(t, r.Sending(t.Context(), 0, 0, q))
 	doc := load(t, dir, id)
 	for i, part := range doc.Parts.List {
 		if want := i == 1; (sameURI(part.URI, uri)) != want || (part.HighWater == q) != want || (part.Restarts == 1) != want {
@@ -220,7 +221,7 @@ func TestRecordOfACompressedFile(t *testing.T) {
 	}
 	size := zipped.Total()
 	for _, step := range []struct{ from, to, sent int64 }{{0, q, q}, {q, size, size}, {q, size, size}, {q, 2 * q, size}} {
-		noErr(t, r.Sending(t.Context(), step.from, step.from, step.to))
+		require.NoError(t, r.Sending(t.Context(), step.from, step.from, step.to))
 		r.Handed(step.to) // saves nothing
 		doc := load(t, dir, id)
 		_, file := zipped.Compression(step.sent)

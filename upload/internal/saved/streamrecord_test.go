@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
@@ -38,7 +39,7 @@ func TestStreamRecord(t *testing.T) {
 			saved     int64
 		}{{0, 0, 0}, {4999 * time.Millisecond, q, 0}, {time.Millisecond, 2 * q, 2 * q}, {4 * time.Second, 3 * q, 2 * q}} {
 			time.Sleep(step.after)
-			noErr(t, r.Sending(t.Context(), step.committed, 0, 0))
+			require.NoError(t, r.Sending(t.Context(), step.committed, 0, 0))
 			r.Handed(9 * q)
 			j.AwaitSaves()
 			doc := load(t, dir, id)

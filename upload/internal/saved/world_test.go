@@ -15,6 +15,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/memnet"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session"
 	"gcsup/session/state"
@@ -39,7 +40,7 @@ type service struct {
 func newService(t *testing.T) *service {
 	t.Helper()
 	server, err := fakegcs.New(&fakegcs.Options{CreateBuckets: true})
-	noErr(t, err)
+	require.NoError(t, err)
 	ln, dial := memnet.Listen()
 	hs, transport := &http.Server{Handler: server}, &http.Transport{DialContext: dial}
 	go hs.Serve(ln)
@@ -56,7 +57,7 @@ func newService(t *testing.T) *service {
 func (s *service) connect(transport http.RoundTripper) *session.Client {
 	s.t.Helper()
 	client, err := session.NewClient(&http.Client{Transport: transport}, "http://gcs.test")
-	noErr(s.t, err)
+	require.NoError(s.t, err)
 	return client
 }
 
@@ -92,7 +93,7 @@ func (s *service) share(holder string) (*bucketstore.Store, *link) {
 	s.t.Helper()
 	network := &link{RoundTripper: s.transport}
 	store, err := bucketstore.Open(s.t.Context(), s.connect(network), "state", "uploads", &bucketstore.Options{Unsealed: true, Holder: holder})
-	noErr(s.t, err)
+	require.NoError(s.t, err)
 	return store, network
 }
 
@@ -101,7 +102,7 @@ func openDir(t *testing.T) (dir *state.Dir, path string) {
 	t.Helper()
 	path = filepath.Join(testsize.MemDir(t), "state")
 	dir, err := state.OpenDir(path)
-	noErr(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = dir.Close() })
 	return dir, path
 }
@@ -117,21 +118,21 @@ func newDoc(id string, uri session.URI) *state.Upload {
 func save(t *testing.T, store state.Store, docs ...*state.Upload) {
 	t.Helper()
 	for _, doc := range docs {
-		noErr(t, store.Save(t.Context(), doc))
+		require.NoError(t, store.Save(t.Context(), doc))
 	}
 }
 
 func load(t *testing.T, store state.Store, id string) *state.Upload {
 	t.Helper()
 	doc, err := store.Load(t.Context(), id)
-	noErr(t, err)
+	require.NoError(t, err)
 	return doc
 }
 
 // damage replaces a saved upload in the directory of a Dir by bytes that no store writes.
 func damage(t *testing.T, path, id, content string) {
 	t.Helper()
-	noErr(t, os.WriteFile(filepath.Join(path, id+".json"), []byte(content), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(path, id+".json"), []byte(content), 0o600))
 }
 
 const newer = `{"v":2}` // the saved upload of a newer program
@@ -216,12 +217,4 @@ func failing(store state.Store, op string, on *atomic.Bool) *faulty {
 		}
 		return works
 	}}
-}
-
-// noErr stops the test if err is not nil.
-func noErr(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/stream"
@@ -176,9 +177,7 @@ func TestPart(t *testing.T) {
 			}
 		})
 		p, err := file.Part(t.Context(), stream.NewMemory(budget))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		inMemory := budget == 0
 		if _, known := p.CRC32C(); known != inMemory {
 			t.Errorf("in memory %v: the checksum is known: %v", inMemory, known)

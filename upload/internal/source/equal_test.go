@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/stream"
 )
@@ -26,9 +27,7 @@ func TestEqualOfAFileThatChanges(t *testing.T) {
 			return file
 		}
 		whole, err := open(silent).Whole(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if same, err := open(silent).Equal(t.Context(), whole); !same || err != nil {
 			t.Errorf("compressed %v: an unchanged file: %v, %v", zipped, same, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
@@ -41,22 +42,16 @@ func TestTornTailOfFileThenStream(t *testing.T) {
 	const size, base = 3*q + 1000, 3 * q
 	path := write(t, make([]byte, size))
 	osf, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer osf.Close()
 	tf := &tornFile{File: osf, at: base}
 	src, err := sourcefile.FromFile(tf, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := NewFile(src, "f", silent)
 	if err == nil {
 		err = file.Settle(t.Context(), func() {})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tail := make(chan []byte, 1)
 	c := NewFileThenStream(file, streamOf(t, bytes.NewReader(nil)), tail)
 	b, err := c.Next(t.Context(), 0, 64<<20)
@@ -74,9 +69,7 @@ func TestTornTailOfFileThenStream(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chtimes(path, past, past); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(path, past, past))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -110,9 +103,7 @@ func TestFileThenStream(t *testing.T) {
 		}
 	}
 	b, err := c.Next(t.Context(), q, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err = io.Copy(io.Discard, b); errors.Join(err, b.Finish()) != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/stream"
@@ -41,9 +42,7 @@ func TestOtherCompressor(t *testing.T) {
 	r := &received{t: t}
 	for complete := false; !complete; {
 		b, err := first.Next(t.Context(), int64(len(r.committed)), 2*q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.known = append(r.known, first.Newest(0, b.To))
 		bytes, _ := io.ReadAll(b)
 		r.committed, complete = append(r.committed, bytes...), b.Last
@@ -102,14 +101,10 @@ func TestGzipContent(t *testing.T) {
 	for _, size := range []int{0, 1000, 4 * q} {
 		data := text(size)
 		whole, err := gzipOf(t, data, flate.HuffmanOnly).Whole(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g := gzipOf(t, data, flate.HuffmanOnly)
 		loaded, err := g.Load(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		zipped, _ := io.ReadAll(loaded.Open())
 		if !bytes.Equal(unzip(t, zipped), data) || (chunk.Checkpoint{Offset: loaded.Size, CRC32C: loaded.CRC32C}) != whole || whole.CRC32C != checksum.Update(0, zipped) || g.Total() != whole.Offset {
 			t.Errorf("%d bytes: Load returns %d bytes, want %+v", size, loaded.Size, whole)
@@ -222,9 +217,7 @@ func TestGzipSkip(t *testing.T) {
 	reread := func(n, _, _ int64) { again += n }
 	g := NewGzip(FromBytes(random(part*parts), reread), Compressor{flate.HuffmanOnly}, stream.NewMemory(2*part), 2*part)
 	t.Cleanup(g.Close)
-	if err := g.Divide(part, func(int64) (want, must int64) { return part, part }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.Divide(part, func(int64) (want, must int64) { return part, part }))
 	for {
 		body, rng, err := g.NextPart(t.Context())
 		if err == io.EOF {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
@@ -32,24 +33,16 @@ func TestHeadOfASmallFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	for _, size := range []int{0, 1, content.HeadSize, 64 << 10, 64<<10 + 1} {
 		data := bytes.Repeat([]byte("x"), size)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, data, 0o600))
 		open := func() (*File, *countedFile) {
 			f, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { f.Close() })
 			counted := &countedFile{File: f}
 			src, err := sourcefile.FromFile(counted, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			file, err := NewFile(src, path, func(int64, int64, int64) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(file.Close)
 			return file, counted
 		}
@@ -58,9 +51,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 			t.Errorf("%d bytes: a head of %d bytes", size, len(head))
 		}
 		loaded, err := file.Load(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, _ := io.ReadAll(loaded.Open()); !bytes.Equal(got, data) || loaded.CRC32C != checksum.Update(0, data) {
 			t.Errorf("%d bytes: Load returns %d bytes, CRC32C %08x", size, len(got), loaded.CRC32C)
 		}
@@ -69,9 +60,7 @@ func TestHeadOfASmallFile(t *testing.T) {
 		}
 		changed, _ := open()
 		changed.Head()
-		if err := os.WriteFile(path, append(data, 'y'), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, append(data, 'y'), 0o600))
 		if _, err := changed.Load(t.Context()); !errors.Is(err, session.ErrSourceChanged) {
 			t.Errorf("%d bytes: Load of a file that changed after its head was read: %v", size, err)
 		}

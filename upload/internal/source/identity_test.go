@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/sourcefile"
 	"gcsup/internal/testsize"
 	"gcsup/session"
@@ -24,9 +25,7 @@ var past = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 func write(t *testing.T, data []byte) (path string) {
 	t.Helper()
 	path = filepath.Join(testsize.DiskDir(t), "f")
-	if err := errors.Join(os.WriteFile(path, data, 0o600), os.Chtimes(path, past, past)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.WriteFile(path, data, 0o600), os.Chtimes(path, past, past)))
 	return path
 }
 
@@ -34,16 +33,12 @@ func write(t *testing.T, data []byte) (path string) {
 func openFile(t *testing.T, path string, settle bool) *File {
 	t.Helper()
 	src, err := sourcefile.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := NewFile(src, path, silent)
 	if err == nil && settle {
 		err = file.Settle(t.Context(), func() {})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(file.Close)
 	return file
 }
@@ -178,9 +173,7 @@ func (g growing) Stat() (fs.FileInfo, error) {
 func TestFileThatGrows(t *testing.T) {
 	path := write(t, random(100))
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	src, err := sourcefile.FromFile(growing{f}, 0)
 	if err == nil {
@@ -190,17 +183,13 @@ func TestFileThatGrows(t *testing.T) {
 		t.Errorf("a file that grows while it is opened: %v", err)
 	}
 	file := openFile(t, path, false)
-	if err := os.Truncate(path, 200); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(path, 200))
 	if err := file.Settle(t.Context(), func() {}); !errors.Is(err, session.ErrSourceChanged) {
 		t.Errorf("a file that grew after it was opened: %v", err)
 	}
 	for _, racy := range []bool{false, true} {
 		if racy {
-			if err := os.Chtimes(path, past, time.Now().Add(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chtimes(path, past, time.Now().Add(time.Hour)))
 		}
 		settled, unsettled := openFile(t, path, true), openFile(t, path, false)
 		unsettled.noteRacy()
@@ -249,9 +238,7 @@ func TestRemove(t *testing.T) {
 		if tt.change != nil {
 			tt.change(file)
 		}
-		if err := edits[tt.edit](path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, edits[tt.edit](path))
 		compared, disposed := false, false
 		var dispose func(*os.Root, string, fs.FileInfo, func() error) error
 		if tt.dispose {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"gcsup/internal/require"
 	"gcsup/upload/internal/stream"
 )
 
@@ -40,9 +41,7 @@ func TestPartCanceled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r := &endingReader{ReaderAt: bytes.NewReader(make([]byte, size)), end: func() { cancel(stopped) }}
 		p, err := FromReaderAt(r, size, func(int64, int64, int64) {}).Part(t.Context(), stream.NewMemory(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := read(ctx, p); !errors.Is(err, stopped) || r.read >= size {
 			t.Errorf("%s: %v after %d bytes of %d", name, err, r.read, size)
 		}

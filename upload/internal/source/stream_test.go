@@ -10,6 +10,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/session"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/stream"
@@ -52,9 +53,7 @@ func TestRangesOfRequests(t *testing.T) {
 				want = tt.stream
 			}
 			b, err := c.Next(t.Context(), tt.offset, tt.limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := io.ReadAll(b)
 			if last := want.To == size; err != nil || b.Range != want || b.Last != last || last && b.CRC32C != whole || !bytes.Equal(got, data[want.From:want.To]) {
 				t.Errorf("%T: from %d, at most %d: %v, last %v, %d bytes, %v, want %v", c, tt.offset, tt.limit, b.Range, b.Last, len(got), err, want)
@@ -85,9 +84,7 @@ func TestStreamKeepsAWindow(t *testing.T) {
 		var got []content.Verdict
 		for _, p := range []content.Prefix{prefix(data[:q], ""), prefix(data[:q+1], "crc32c"), prefix(data[:2*q], "crc32c"), prefix(data[:q], "other crc32c"), prefix(data[:q], "md5"), prefix(data[:2*q], "other md5"), prefix(data[:3*q], "crc32c")} {
 			v, err := s.Compare(t.Context(), p, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got = append(got, v)
 		}
 		if !slices.Equal(got, verdicts) {
@@ -145,9 +142,7 @@ func TestShortStream(t *testing.T) {
 			t.Errorf("compressed %v: a head of %d bytes, whole %v, %v", zipped, len(head), whole, err)
 		}
 		loaded, err := s.Load(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2 {
 			got, err := io.ReadAll(loaded.Open())
 			if loaded.Size != int64(len(got)) || loaded.CRC32C != checksum.Update(0, got) {

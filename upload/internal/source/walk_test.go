@@ -12,6 +12,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload/internal/content"
 	"gcsup/upload/internal/stream"
@@ -109,9 +110,7 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 		"stream": func(t *testing.T, data []byte) content.Source { return streamOf(t, bytes.NewReader(data)) },
 		"gzip stream": func(t *testing.T, data []byte) content.Source {
 			s, err := fast.NewStream(bytes.NewReader(data), &stream.Memory{}, 2*q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(s.Close)
 			return s
 		},
@@ -136,16 +135,12 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 					case n == 1 && resumable: // the process dies
 						next, saved := open(t, data).(Resumable), Saved{r.known, r.highWater, r.zipped}
 						if rng.IntN(2) == 0 {
-							if err := next.CompareAll(t.Context(), saved); err != nil {
-								t.Fatal(err)
-							}
+							require.NoError(t, next.CompareAll(t.Context(), saved))
 						} else if err := next.CompareLast(t.Context(), saved); err != nil {
 							t.Fatal(err)
 						}
 						next.Adopt(saved)
-						if err := next.Seek(t.Context(), int64(len(r.committed))); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, next.Seek(t.Context(), int64(len(r.committed))))
 						c = next
 					}
 				}
@@ -168,13 +163,9 @@ func TestEverySourceIsSentWhole(t *testing.T) {
 func unzip(t *testing.T, zipped []byte) []byte {
 	t.Helper()
 	zr, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data, err := io.ReadAll(zr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return data
 }
 
@@ -182,9 +173,7 @@ func unzip(t *testing.T, zipped []byte) []byte {
 func streamOf(t *testing.T, r io.Reader) *Stream {
 	t.Helper()
 	s, err := NewStream(r, &stream.Memory{}, 2*q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
 }

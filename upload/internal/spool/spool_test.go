@@ -19,6 +19,7 @@ import (
 	"gcsup/chunk"
 	"gcsup/internal/checksum"
 	"gcsup/internal/powerdisk"
+	"gcsup/internal/require"
 	"gcsup/session/state"
 )
 
@@ -106,9 +107,7 @@ func TestPowerLoss(t *testing.T) {
 			done = true
 			look()
 			d.After = func() { d.images(random, func(d powerDisk) { checkBytes(t, d, data) }) }
-			if err := s.Discard(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Discard())
 			d.images(random, func(d powerDisk) {
 				if err := onDisk(d, 0).recover(); !errors.Is(err, ErrNoEnd) {
 					t.Errorf("a stream that was removed is complete again after a power loss: %v", err)
@@ -209,9 +208,7 @@ func TestDiskFull(t *testing.T) {
 		}()
 		for at := int64(0); at < 9*q; at += q {
 			now, err := s.Await(t.Context(), func(now Status) bool { return now.Read > at+q || now.End != nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			time.Sleep(10 * time.Second) // the disk fills
 			synctest.Wait()
 			if got := make([]byte, min(q, now.Read-at)); at < now.Read {
@@ -288,9 +285,7 @@ func TestRemoveAgain(t *testing.T) {
 			t.Errorf("without a sync: %v", err)
 		}
 		d.err = nil
-		if err := s.Discard(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Discard())
 		d.images(rand.New(rand.NewPCG(1, 1)), func(d powerDisk) {
 			if err := onDisk(d, 0).recover(); !errors.Is(err, ErrNoEnd) {
 				t.Errorf("the stream is complete again after a power loss: %v", err)
@@ -434,9 +429,7 @@ func TestWhole(t *testing.T) {
 		want     bool
 	}{{"whole", 0, nil, true}, {"released", maxSegment, nil, false}, {"cut", 0, powerdisk.ErrIO, false}} {
 		s, err := Create(t.Context(), dir, tt.name, 1<<30)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r := io.Reader(bytes.NewReader(make([]byte, maxSegment+5)))
 		if tt.err != nil {
 			r = io.MultiReader(r, readerFunc(func([]byte) (int, error) { return 0, tt.err }))
@@ -458,9 +451,7 @@ func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	make := func(id string, age time.Duration, ended bool) {
 		s, err := Create(t.Context(), dir, id, MinLimit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r := io.Reader(bytes.NewReader(bytesOf(10)))
 		if !ended {
 			r = io.MultiReader(r, readerFunc(func([]byte) (int, error) { return 0, powerdisk.ErrIO }))
@@ -468,16 +459,12 @@ func TestSweep(t *testing.T) {
 		s.Fill(input(r))
 		s.Close()
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(filepath.Join(dir, id), at, at); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(filepath.Join(dir, id), at, at))
 	}
 	make("old", leftAfter+time.Hour, false)
 	make("new", time.Hour, false)
 	make("ended", leftAfter+time.Hour, true)
-	if err := os.WriteFile(filepath.Join(dir, "killed.lock"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "killed.lock"), nil, 0o600))
 	old := time.Now().Add(-leftAfter - time.Hour)
 	_ = os.Chtimes(filepath.Join(dir, "killed.lock"), old, old)
 	make("last", 0, true)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/upload/internal/stream"
 )
 
@@ -20,14 +21,10 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		start := time.Now()
 		s, err := new(stream.Memory).NewStream(io.LimitReader(zeros{}, size), 0)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		for last := false; !last; {
 			p, err := s.Next(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			last = p.Last
 			s.Release()
 		}

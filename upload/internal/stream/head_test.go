@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/upload/internal/stream"
 )
 
@@ -38,9 +39,7 @@ func TestStreamHead(t *testing.T) {
 		{"fails after a piece", failing(q), 0, false, chunk.ErrRead},
 	} {
 		s, err := new(stream.Memory).NewStream(c.r, 2*chunk.Granularity)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		first, whole, err := s.Head(t.Context())
 		if !bytes.Equal(first, content(c.want)) || whole != c.whole || !errors.Is(err, c.err) {
 			t.Errorf("%s: %d bytes, whole %v, %v; want %d, %v, %v", c.name, len(first), whole, err, c.want, c.whole, c.err)
@@ -60,9 +59,7 @@ func TestStreamReadsNothingAfterTheHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := bytes.NewReader(content(5 * q))
 		s, err := new(stream.Memory).NewStream(src, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer s.Close()
 		if _, whole, err := s.Head(t.Context()); whole || err != nil {
 			t.Errorf("Head = %v, %v", whole, err)
@@ -83,9 +80,7 @@ func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	s, err := new(stream.Memory).NewStream(r, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	defer w.Close() // before Close of s, which waits for the Read
 	ctx, cancel := context.WithCancel(t.Context())
@@ -98,9 +93,7 @@ func TestStreamHeadDoesNotWaitForAWindow(t *testing.T) {
 		t.Errorf("%d bytes, whole %v, %v", len(first), whole, err)
 	}
 	closed, err := new(stream.Memory).NewStream(strings.NewReader("x"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	closed.Close()
 	if _, _, err := closed.Head(t.Context()); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("closed: %v", err)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/upload/internal/stream"
 )
 
@@ -27,9 +28,7 @@ func next(t *testing.T, s *stream.Stream) stream.Part {
 func endless(t *testing.T, m *stream.Memory, window int) *stream.Stream {
 	t.Helper()
 	s, err := m.NewStream(zeros{}, window)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -187,9 +186,7 @@ func TestFastReaderHasOneWindow(t *testing.T) {
 				r := &slow{}
 				r.each.Store(int64(tt.read))
 				s, err := m.NewStream(r, tt.window)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				var got []int64
 				parts := func(n int) {
 					for range n {
@@ -244,9 +241,7 @@ func TestMemoryIsReturned(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					m := stream.NewMemory(128 * mib)
 					s, err := m.NewStream(source(), q)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					for range parts {
 						if _, err := s.Next(t.Context()); err != nil {
 							break

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gcsup/chunk"
+	"gcsup/internal/require"
 	"gcsup/upload/internal/stream"
 )
 
@@ -20,9 +21,7 @@ import (
 func divided(t *testing.T, m *stream.Memory, r io.Reader, window int, least, size int64) *stream.Stream {
 	t.Helper()
 	s, err := m.NewStream(r, window)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Hold(0, 0)
 	if _, whole, err := s.Head(t.Context()); whole || err != nil {
 		t.Fatalf("Head: %v, %v", whole, err)
@@ -40,16 +39,12 @@ func TestSectionsOfAnUnreadStream(t *testing.T) {
 	sizes := map[int64]int64{0: 4 * q, 4 * q: 10 * q, 14 * q: 2 * q, 16 * q: 4 * q}
 	m := stream.NewMemory(8 * q)
 	s, err := m.NewStream(bytes.NewReader(want), 3*q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Divide(2*q, func(offset int64) (want, must int64) { return sizes[offset], sizes[offset] })
 	at := int64(0)
 	for range sizes {
 		section, err := s.NextSection(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := io.ReadAll(section.Reader())
 		size := min(sizes[at], int64(len(want))-at)
 		if err != nil || section.From != at || section.Len() != size || !bytes.Equal(got, want[at:at+size]) || section.CRC32C != crcOf(got) {
@@ -86,9 +81,7 @@ func TestSections(t *testing.T) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := io.ReadAll(section.Reader())
 			if err != nil || section.From != at || section.Len() != int64(len(got)) || !bytes.Equal(got, want[at:section.To]) || section.CRC32C != crcOf(got) {
 				t.Fatalf("section %v at %d of %d bytes: %v", section.Range, at, len(want), err)
@@ -138,9 +131,7 @@ func TestAhead(t *testing.T) {
 		}
 		m := stream.NewMemory(64 * mib)
 		s, err := m.NewStream(iotest.HalfReader(bytes.NewReader(want)), window)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		noticed := s.Hold(ahead, q)
 		next(t, s)
 		last := false
@@ -160,9 +151,7 @@ func TestAhead(t *testing.T) {
 				if err == io.EOF {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				b, err := io.ReadAll(part.Reader(part.From, part.To))
 				if err != nil || part.CRC32C != crcOf(want[:part.To]) {
 					t.Fatal(part, err)
@@ -181,9 +170,7 @@ func TestAhead(t *testing.T) {
 				if err == io.EOF {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				got, err := io.ReadAll(section.Reader())
 				if err != nil || short || section.From != at || !bytes.Equal(got, want[at:section.To]) || section.CRC32C != crcOf(got) {
 					t.Fatalf("%d: section %v after %d, %v", i, section.Range, at, err)
@@ -212,9 +199,7 @@ func TestAheadOfASlowReader(t *testing.T) {
 			r, in := io.Pipe()
 			m := stream.NewMemory(64 * mib)
 			s, err := m.NewStream(r, 2*q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			s.Hold(20*q, 8*q)
 			go func() {
 				_, _ = in.Write(content(4*q + 1))
@@ -256,9 +241,7 @@ func TestContinue(t *testing.T) {
 	t.Parallel()
 	want := content(11*q + 5)
 	s, err := stream.NewMemory(64*mib).NewStream(bytes.NewReader(want), 2*q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Hold(0, 0)
 	s.Continue()
 	drain(t, s, want, 2*q)
@@ -271,9 +254,7 @@ func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &counted{r: zeros{}}
 		s, err := stream.NewMemory(64*mib).NewStream(r, 4*q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.Hold(0, 0)
 		next(t, s)
 		synctest.Wait()
@@ -307,9 +288,7 @@ func TestSectionsWait(t *testing.T) {
 		var held []stream.Section
 		for range 4 {
 			section, err := s.NextSection(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			held = append(held, section)
 		}
 		synctest.Wait()
@@ -400,9 +379,7 @@ func TestSectionsGrow(t *testing.T) {
 		done := make(chan struct{})
 		for i := range n {
 			s, err := m.NewStream(io.LimitReader(zeros{}, total), 2*mib)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			s.Hold(0, 0)
 			next(t, s)
 			s.Divide(least, func(offset int64) (int64, int64) { return must, min(offset, must) })

@@ -18,6 +18,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/internal/lend"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/upload/internal/stream"
 )
@@ -123,9 +124,7 @@ func TestStream(t *testing.T) {
 					}
 					want := content(n)
 					s, err := new(stream.Memory).NewStream(wrap(bytes.NewReader(want)), int(window))
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					drain(t, s, want, window)
 					s.Close()
 				}
@@ -138,9 +137,7 @@ func TestStreamOneByteAtATime(t *testing.T) {
 	for _, n := range []int64{0, 1, q - 1, q, q + 1, 3*q + 1} {
 		want := content(n)
 		s, err := new(stream.Memory).NewStream(iotest.OneByteReader(bytes.NewReader(want)), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		drain(t, s, want, q)
 		s.Close()
 	}
@@ -165,9 +162,7 @@ func TestStreamDefaultWindow(t *testing.T) {
 	}
 	want := content(16<<20 + 1)
 	s, err := new(stream.Memory).NewStream(bytes.NewReader(want), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	drain(t, s, want, 16<<20)
 }
@@ -189,9 +184,7 @@ func TestStreamReadError(t *testing.T) {
 		for _, n := range []int64{0, 1, q - 1, q, q + 1, 2 * q, 2*q + 1} {
 			want := content(n)
 			s, err := new(stream.Memory).NewStream(io.MultiReader(bytes.NewReader(want), iotest.ErrReader(cause)), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got int64
 			for {
 				p, err := s.Next(t.Context())
@@ -221,9 +214,7 @@ func TestStreamReadError(t *testing.T) {
 
 func TestStreamReaderWithoutProgress(t *testing.T) {
 	s, err := new(stream.Memory).NewStream(readerFunc(func([]byte) (int, error) { return 0, nil }), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	if _, err := s.Next(t.Context()); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("Next = %v, want io.ErrNoProgress", err)
@@ -233,9 +224,7 @@ func TestStreamReaderWithoutProgress(t *testing.T) {
 func TestStreamReaderImpossibleCount(t *testing.T) {
 	for _, n := range []int{-1, 1 << 30} {
 		s, err := new(stream.Memory).NewStream(readerFunc(func([]byte) (int, error) { return n, nil }), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := s.Next(t.Context()); !errors.Is(err, chunk.ErrRead) {
 			t.Errorf("count %d: Next = %v, want ErrRead", n, err)
 		}
@@ -254,9 +243,7 @@ func TestStreamReadsOneWindowAhead(t *testing.T) {
 		want := content(5 * q)
 		src := bytes.NewReader(want)
 		s, err := new(stream.Memory).NewStream(src, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer s.Close()
 		for _, read := range []int{0, 2*q + 1, 3*q + 1, 4*q + 1, 5 * q} {
 			synctest.Wait()
@@ -275,9 +262,7 @@ func TestStreamNextWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		s, err := new(stream.Memory).NewStream(r, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		parts := make(chan stream.Part)
 		go func() {
 			for {
@@ -315,9 +300,7 @@ func TestStreamNextCanceled(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	s, err := new(stream.Memory).NewStream(r, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	cause := errors.New("user pressed a key")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -342,9 +325,7 @@ func TestStreamCloseWaitsForTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		s, err := new(stream.Memory).NewStream(r, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		woken, closed := make(chan error, 1), make(chan error, 2)
 		go func() {
 			_, err := s.Next(t.Context())
@@ -382,9 +363,7 @@ func TestStreamCloseInterruptsTheRead(t *testing.T) {
 		r, w := net.Pipe()
 		defer w.Close()
 		s, err := new(stream.Memory).NewStream(r, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		go s.Next(t.Context())
 		synctest.Wait()
 		if err := s.Close(); err != nil {
@@ -406,9 +385,7 @@ func TestStreamReadsNothingBeforeNext(t *testing.T) {
 			t.Error("the stream read from its reader")
 			return 0, io.EOF
 		}), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		synctest.Wait()
 		if err := s.Close(); err != nil {
 			t.Errorf("Close = %v", err)
@@ -423,13 +400,9 @@ func TestStreamCloseKeepsThePart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := content(4 * q)
 		s, err := new(stream.Memory).NewStream(bytes.NewReader(want), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p, err := s.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.Close()
 		if _, err := s.Next(t.Context()); !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("Next after Close = %v, want fs.ErrClosed", err)
@@ -465,9 +438,7 @@ func TestStreamMemory(t *testing.T) {
 // passThrough reads a stream of size bytes to its end, with a window of 16 MiB.
 func passThrough(t *testing.T, size int64) {
 	s, err := new(stream.Memory).NewStream(io.LimitReader(zeros{}, size), 16<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	for {
 		p, err := s.Next(t.Context())
@@ -501,15 +472,11 @@ func (zeros) Read(p []byte) (int, error) {
 func TestPartLends(t *testing.T) {
 	data := content(3*mib + 5)
 	s, err := new(stream.Memory).NewStream(bytes.NewReader(data), 4*mib)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Release()
 	defer s.Close()
 	part, err := s.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := part.Reader(3, part.To).(lend.Reader)
 	var got []byte
 	for most := 1; ; most = most*7%400_000 + 1 {
@@ -535,18 +502,14 @@ func TestPartLends(t *testing.T) {
 
 func TestPartPanicsOutside(t *testing.T) {
 	s, err := new(stream.Memory).NewStream(bytes.NewReader(content(2*q+1)), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer s.Close()
 	if _, err := s.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.Release()
 	p, err := s.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, call := range map[string]func(){
 		"Reader before":     func() { p.Reader(q-1, q+1) },
 		"Reader after":      func() { p.Reader(q, 2*q+1) },
