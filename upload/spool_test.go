@@ -2,7 +2,6 @@ package upload_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -370,16 +369,6 @@ func TestSpoolInUse(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// unzipped returns the bytes of a compressed object.
-func unzipped(t *testing.T, object []byte) []byte {
-	t.Helper()
-	zr, err := gzip.NewReader(bytes.NewReader(object))
-	require.NoError(t, err)
-	content, err := io.ReadAll(zr)
-	require.NoError(t, err)
-	return content
 }
 
 // TestSpoolSendsLongRequests checks that a request carries all that was read during the one before. Each
