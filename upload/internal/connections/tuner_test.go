@@ -91,12 +91,12 @@ func TestTunerForgetsBuffers(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, 32, func(connections int) float64 { return float64(connections) * mibps / 8 })
 	n.noise = 0.2
-	if level := n.pass(50, func(iv *interval) {
+	if level := n.pass(40, func(iv *interval) {
 		if n.at < 7 {
 			iv.moved *= 8
 		}
 	}); level != 32 {
-		t.Errorf("%d connections after 50 intervals", level)
+		t.Errorf("%d connections after 40 intervals", level)
 	}
 }
 

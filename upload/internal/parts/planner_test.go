@@ -132,6 +132,7 @@ func TestPlan(t *testing.T) {
 		{name: "auto, no notifications", way: Compose, options: auto, refused: refusals{{faults.OpNotificationList, status(404)}}, why: "the notifications of the bucket cannot be read", requests: "stat bucket-get bucket-permissions notification-list!404"},
 		{name: "auto, no bucket", way: Compose, options: auto, spec: session.Spec{Bucket: "missing"}, why: "the bucket is not found", requests: "stat bucket-stat", next: "same"},
 		{name: "no bucket, compose", way: Compose, options: two, spec: session.Spec{Bucket: "missing"}, want: Compose, requests: "stat bucket-stat", next: "same"},
+		{name: "settings in an outage", way: Compose, options: two, refused: refusals{{faults.OpBucketGet, status(503)}}, err: session.ErrRetriesExhausted, requests: "stat bucket-get!503 bucket-get!503 bucket-get!503", next: "same"},
 		{name: "a proxy", way: Compose, options: two, refused: refusals{{faults.OpNotificationList, page(405)}}, want: Compose, requests: "stat bucket-get bucket-permissions notification-list!405 notification-list!405", next: "same"},
 		{name: "an outage of the bucket", way: Compose, options: two, refused: refusals{{faults.OpBucketPermissions, status(503)}}, err: session.ErrRetriesExhausted, requests: "stat bucket-get bucket-permissions!503 bucket-permissions!503 bucket-permissions!503", next: "same"},
 
