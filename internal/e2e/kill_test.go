@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gcsup/fakegcs"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 )
 
@@ -144,9 +145,7 @@ type target struct {
 func (k *killing) target(size int64, flags ...string) *target {
 	k.t.Helper()
 	root, err := os.MkdirTemp(k.t.TempDir(), "")
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	require.NoError(k.t, err)
 	o := &target{killing: k, emulator: startEmulator(k.t, flags...), root: root, state: filepath.Join(root, "state"), path: filepath.Join(root, "source")}
 	o.want = object{Size: size, CRC32C: sum(source(k.t, o.path, size, k.random.Uint64()))}
 	k.files++

@@ -231,9 +231,7 @@ func (e *emulator) keepLog() {
 		_, err = f.WriteString(e.child.Stderr())
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	require.NoError(e.t, err)
 }
 
 // hold stops an upload at offset at until release is called, so that a test can
@@ -270,9 +268,7 @@ func (e *emulator) requests() []fakegcs.Request {
 	e.t.Helper()
 	e.stop()
 	data, err := os.ReadFile(e.log)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	require.NoError(e.t, err)
 	var all []fakegcs.Request
 	for text := range strings.Lines(string(data)) {
 		var r fakegcs.Request

@@ -66,9 +66,8 @@ func newScene(t *testing.T) *scene {
 	s := &scene{t: t, state: filepath.Join(dir, "state"), path: filepath.Join(dir, "a.bin"), uploads: map[string]bool{}, seen: map[string]bool{}}
 	source(t, s.path, 10<<20, 1)
 	var err error
-	if s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, RequireToken: true}); err != nil {
-		t.Fatal(err)
-	}
+	s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, RequireToken: true})
+	require.NoError(t, err)
 	s.ts = serve(t, s)
 	t.Cleanup(func() { _ = s.gcs.Close() })
 
@@ -97,9 +96,8 @@ func newScene(t *testing.T) *scene {
 	require.NoError(t, os.WriteFile(credentials, []byte(data), 0o600))
 	s.env = environment("GOOGLE_APPLICATION_CREDENTIALS="+credentials, "GOTRACEBACK=all")
 
-	if s.elsewhere, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	s.elsewhere, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.elsewhere.Close() })
 	go func() {
 		for {

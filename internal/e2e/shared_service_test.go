@@ -18,6 +18,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 const stateBucket = "state"
@@ -60,9 +61,8 @@ func newLeaseService(t *testing.T) *leaseService {
 		ended: map[string]fakegcs.Request{}, leases: map[string][]leaseChange{}, holder: map[string]int{}, sessions: map[string]bool{},
 	}
 	var err error
-	if s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, NoMD5: true, KeepRequests: -1, OnRequest: s.note}); err != nil {
-		t.Fatal(err)
-	}
+	s.gcs, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, NoMD5: true, KeepRequests: -1, OnRequest: s.note})
+	require.NoError(t, err)
 	s.service = service{t, serve(t, s).URL}
 	t.Cleanup(func() { _ = s.gcs.Close() })
 	return s

@@ -139,9 +139,7 @@ func (k *spooling) stream(name string) *stream {
 		size, s.limit = 17*mib+k.random.Int64N(24*mib), 16*mib<<k.random.IntN(2)
 	}
 	s.rest = source(k.t, s.source, size, k.random.Uint64())
-	if err := os.Mkdir(s.spool, 0o700); err != nil {
-		k.t.Fatal(err)
-	}
+	require.NoError(k.t, os.Mkdir(s.spool, 0o700))
 	s.small = k.random.oneIn(len(spoolFaults)) && smallDisk(k.t, s.spool, "24m")
 	return s
 }

@@ -15,6 +15,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 	"gcsup/internal/testsize"
 	"gcsup/session/state"
 )
@@ -84,9 +85,7 @@ func (u *treeUpload) makeFiles(small, large int) {
 		}
 		path := filepath.Join(u.root, name)
 		if i < dirs {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				u.t.Fatal(err)
-			}
+			require.NoError(u.t, os.MkdirAll(filepath.Dir(path), 0o700))
 		}
 		source(u.t, path, size, u.random.Uint64())
 		u.files[name] = path
@@ -150,19 +149,13 @@ func (u *treeUpload) readManifest() {
 func (u *treeUpload) readSaved() {
 	u.t.Helper()
 	store, err := state.OpenDir(u.state)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	require.NoError(u.t, err)
 	defer store.Close()
 	ids, err := store.List(u.t.Context())
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	require.NoError(u.t, err)
 	for _, id := range ids {
 		saved, err := store.Load(u.t.Context(), id)
-		if err != nil {
-			u.t.Fatal(err)
-		}
+		require.NoError(u.t, err)
 		u.saved[saved.Spec.Object] = time.Now()
 	}
 }

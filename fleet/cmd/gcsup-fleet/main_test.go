@@ -67,9 +67,8 @@ func newWorld(t *testing.T, opts fakegcs.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), tree: t.TempDir()}
 	var err error
-	if w.keys, err = testkeys.Write(t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	w.keys, err = testkeys.Write(t.TempDir())
+	require.NoError(t, err)
 	opts.CreateBuckets, opts.NoMD5 = true, true
 	opts.OnRequest = func(r fakegcs.Request) {
 		if r.Op == faults.OpPut {

@@ -36,9 +36,8 @@ func TestSelection(t *testing.T) {
 		}
 		defer done()
 		if f.list != nil {
-			if f.selection.List, err = f.list.read(); err != nil {
-				t.Fatal(err)
-			}
+			f.selection.List, err = f.list.read()
+			require.NoError(t, err)
 		}
 		name, err := f.selection.name()
 		require.NoError(t, err)

@@ -46,9 +46,8 @@ func TestStateKeyAfterKill(t *testing.T) {
 		if _, err := s.aead(); err != nil {
 			t.Error(err)
 		}
-		if keys[i], err = os.ReadFile(s.keyFile); err != nil {
-			t.Fatal(err)
-		}
+		keys[i], err = os.ReadFile(s.keyFile)
+		require.NoError(t, err)
 	}
 	if !bytes.Equal(keys[0], keys[1]) {
 		t.Error("the second call made another key")

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"gcsup/internal/require"
 )
 
 // badFile is a file that no worker can upload.
@@ -47,9 +49,7 @@ func (f *fire) spoil() {
 		if err == nil {
 			err = f.hide(name)
 		}
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, err)
 		f.tell(fmt.Sprintf("%s: %s", name, f.bad[name].kind))
 	}
 }

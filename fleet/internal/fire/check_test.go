@@ -12,6 +12,7 @@ import (
 
 	"gcsup/fakegcs"
 	"gcsup/fakegcs/faults"
+	"gcsup/internal/require"
 )
 
 // smallFile is the size up to which a file is sent in one request.
@@ -63,9 +64,7 @@ func (f *fire) check(all *totals) {
 // checkObjects counts objects that are lost, wrong or made twice, and saved uploads that are left.
 func (f *fire) checkObjects(all *totals) {
 	versions, err := f.emulator.versions("data")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	made := map[string]int{}
 	for _, v := range versions {
 		made[v.Name]++
@@ -105,9 +104,7 @@ func (f *fire) checkObjects(all *totals) {
 		f.t.Errorf("%d files are lost, such as %s", len(missing), missing[0])
 	}
 	saved, err := f.emulator.versions("state")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	saved = slices.DeleteFunc(saved, func(v version) bool {
 		return v.Name == "uploads/fleet-key" || strings.HasPrefix(v.Name, "uploads/submissions/")
 	})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gcsup/internal/require"
 	"gcsup/internal/testprocess"
 	"gcsup/internal/testsize"
 )
@@ -97,9 +98,7 @@ func newCluster(t *testing.T, n int) *cluster {
 func (c *cluster) startAll() {
 	c.t.Helper()
 	for _, n := range c.nodes {
-		if err := os.WriteFile(n.dir+".conf", []byte(n.config), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.WriteFile(n.dir+".conf", []byte(n.config), 0o600))
 		c.start(n)
 	}
 	c.ready()
@@ -190,9 +189,7 @@ func (c *cluster) wipe() {
 		for _, e := range entries {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(n.disk.path(n.dir), e.Name())))
 		}
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, err)
 	}
 	for _, n := range c.nodes {
 		c.start(n)

@@ -35,13 +35,9 @@ func (e *emulator) control(method string, plan []faults.Fault) {
 		return
 	}
 	body, err := json.Marshal(plan)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	require.NoError(e.t, err)
 	req, err := http.NewRequestWithContext(e.t.Context(), method, e.url()+"/_fakegcs/faults", bytes.NewReader(body))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	require.NoError(e.t, err)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		e.t.Error(err)

@@ -107,9 +107,7 @@ func (f *fleet) writeKey(path string) {
 	f.t.Helper()
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	if err := os.WriteFile(path, key, 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, os.WriteFile(path, key, 0o600))
 }
 
 func (f *fleet) key() string { return filepath.Join(f.dir, "key") }
@@ -138,9 +136,7 @@ func (f *fleet) write(name string, size int, seed uint64) {
 	if err == nil {
 		err = os.WriteFile(path, data, 0o644)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.files[name] = data
 }
 

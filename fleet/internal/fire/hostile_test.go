@@ -15,6 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	fleetqueue "gcsup/fleet/internal/fleet"
+
+	"gcsup/internal/require"
 )
 
 // hostile is a worker that was taken over. It can publish what it has read, and what it has made up, but has no key that
@@ -36,33 +38,21 @@ func (f *fire) eavesdrop() {
 	f.t.Helper()
 	f.insist("limit", "1KiB")
 	nc, err := f.connect()
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	control, err := js.KeyValue(f.t.Context(), "gcsup-default-control")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	entry, err := control.Get(f.t.Context(), "settings")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	f.hostile.settings, f.hostile.tasks = entry.Value(), map[string][]byte{}
 	f.insist("limit", "off")
 	stream, err := js.Stream(f.t.Context(), "gcsup-default")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	for seq := stream.CachedInfo().State.FirstSeq; seq <= stream.CachedInfo().State.LastSeq; seq++ {
 		msg, err := stream.GetMsg(f.t.Context(), seq)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, err)
 		f.hostile.tasks[msg.Subject] = msg.Data
 	}
 }
@@ -73,24 +63,16 @@ func (f *fire) forge() {
 	f.t.Helper()
 	var task fleetqueue.Task
 	for _, message := range f.hostile.tasks {
-		if err := json.Unmarshal(message, &task); err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, json.Unmarshal(message, &task))
 	}
 	const changed, other = "forged/changed", "forged/other-key"
 	task.Files = task.Files[:1]
 	task.Files[0].Object = changed
 	data, err := json.Marshal(&task)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := f.publish(map[string][]byte{"gcsup.default.task3." + task.ID(): data}); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
+	require.NoError(f.t, f.publish(map[string][]byte{"gcsup.default.task3." + task.ID(): data}))
 	dir := filepath.Join(f.dir, "other-keys")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, os.Mkdir(dir, 0o700))
 	args := append([]string{"submit", task.Files[0].Path, "gs://data/" + other}, f.queueFlags()...)
 	if _, err := result(startIn(f.t.T, f.shared(), nil, append(service(f.emulator.addr), writeKeys(f.t.T, dir)...), gcsupFleet, args...)); err != nil {
 		f.t.Fatal(err)
@@ -164,9 +146,7 @@ func (f *fire) replayFinished() {
 	again := map[string][]byte{}
 	for subject, message := range f.hostile.tasks {
 		var task fleetqueue.Task
-		if err := json.Unmarshal(message, &task); err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, json.Unmarshal(message, &task))
 		good := true
 		for _, file := range task.Files {
 			_, bad := f.bad[file.Object]
@@ -187,9 +167,7 @@ func (f *fire) hang() {
 	f.t.Helper()
 	s := f.busiest()
 	paths, err := filepath.Glob(filepath.Join(f.tree(), "large", "*"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	var pid atomic.Int64
 	pid.Store(int64(s.worker.PID()))
 	release, err := blockReads(f.t.T, &pid, paths...)

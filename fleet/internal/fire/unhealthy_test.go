@@ -80,9 +80,7 @@ func (f *fire) addUnhealthy(d defect, args ...string) *unhealthy {
 		u.stranger = true
 	case unreadable, emptyMount, otherSizes, otherTimes, partial:
 		u.view = filepath.Join(f.dir, fmt.Sprintf("machine-%d", u.number))
-		if err := f.copyTree(u); err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, f.copyTree(u))
 	}
 	return u
 }

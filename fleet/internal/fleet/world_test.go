@@ -70,9 +70,8 @@ func newWorld(t testing.TB, opts *fakegcs.Options) *world {
 	close(ready)
 	block, err := aes.NewCipher(make([]byte, 32))
 	require.NoError(t, err)
-	if w.aead, err = cipher.NewGCM(block); err != nil {
-		t.Fatal(err)
-	}
+	w.aead, err = cipher.NewGCM(block)
+	require.NoError(t, err)
 	w.startNATS()
 	t.Cleanup(func() { w.nats.Close() })
 	return w
@@ -84,9 +83,8 @@ const natsToken = "token"
 func (w *world) startNATS() {
 	w.t.Helper()
 	var err error
-	if w.nats, err = natsserver.Start(natsserver.Options{Dir: w.natsDir, Port: -1, Token: natsToken}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.nats, err = natsserver.Start(natsserver.Options{Dir: w.natsDir, Port: -1, Token: natsToken})
+	require.NoError(w.t, err)
 }
 
 // connect returns a connection to NATS.
