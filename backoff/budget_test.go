@@ -74,14 +74,11 @@ func TestBudgetNext(t *testing.T) {
 		{"huge for", backoff.Budget{For: math.MaxInt64}, 1000, 0, 1000 * time.Hour, 32 * s, true},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			for range test.failures {
-				test.budget.Failed()
-			}
-			wait, ok := test.budget.Next(backoff.Policy{}, 0, test.retryAfter, test.elapsed)
-			if wait != test.wait || ok != test.ok {
-				t.Errorf("Next = %v, %v, want %v, %v", wait, ok, test.wait, test.ok)
-			}
-		})
+		for range test.failures {
+			test.budget.Failed()
+		}
+		if wait, ok := test.budget.Next(backoff.Policy{}, 0, test.retryAfter, test.elapsed); wait != test.wait || ok != test.ok {
+			t.Errorf("%s: Next = %v, %v, want %v, %v", test.name, wait, ok, test.wait, test.ok)
+		}
 	}
 }

@@ -57,13 +57,3 @@ func TestStatus(t *testing.T) {
 		}
 	}
 }
-
-func TestVerdictString(t *testing.T) {
-	for verdict, want := range map[backoff.Verdict]string{
-		backoff.Permanent: "permanent", backoff.Transient: "transient", backoff.Credentials: "credentials", 9: "Verdict(9)",
-	} {
-		if got := verdict.String(); got != want {
-			t.Errorf("Verdict(%d).String() = %q, want %q", int(verdict), got, want)
-		}
-	}
-}

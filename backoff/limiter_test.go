@@ -168,6 +168,7 @@ func TestLimiterFindsLimit(t *testing.T) {
 func TestLimiter(t *testing.T) {
 	const fast, mid = 10 * time.Millisecond, 150 * time.Millisecond
 	mixed := func(r *rand.Rand, _ time.Duration) int64 { return 1 << (10 + r.IntN(13)) }
+	slow := 0
 	tests := []struct {
 		name    string
 		limit   [2]int // First and Max
@@ -229,6 +230,12 @@ func TestLimiter(t *testing.T) {
 		{name: "half are refused", link: link{latency: constant(mid), requests: 1000, size: sized(1),
 			refuse: func(r *rand.Rand, _ time.Duration) bool { return r.IntN(2) == 0 }},
 			length: 120, span: [2]int{20, 120}, limits: [2]int{32, 64}, replies: [2]float64{20, 50}},
+		{name: "one request hangs", link: link{requests: 1000, size: sized(1), latency: func(time.Duration) time.Duration {
+			if slow++; slow == 10 {
+				return time.Hour
+			}
+			return 100 * time.Millisecond
+		}}, length: 60, span: [2]int{10, 60}, limits: [2]int{1, 1024}, replies: [2]float64{900, 1001}},
 		{name: "all are refused", link: link{latency: constant(fast), size: sized(1), refuse: func(*rand.Rand, time.Duration) bool { return true }},
 			length: 300, span: [2]int{250, 300}, limits: [2]int{1, 1}, replies: [2]float64{0, 0.1}},
 	}
@@ -321,21 +328,6 @@ func TestLimiterNoticesChange(t *testing.T) {
 		if replies, _ := carried(seconds[change/time.Second+20:]); replies < 400 {
 			t.Errorf("20 s after a change at %v: %.0f replies per second, want at least 400", change, replies)
 		}
-	}
-}
-
-// TestLimiterSlowRequest checks that one request that hangs does not change the limit for the
-// others.
-func TestLimiterSlowRequest(t *testing.T) {
-	l, slow := &backoff.Limiter{}, 0
-	seconds := simulate(l, &link{requests: 1000, size: sized(1), latency: func(time.Duration) time.Duration {
-		if slow++; slow == 10 {
-			return time.Hour
-		}
-		return 100 * time.Millisecond
-	}}, time.Minute)
-	if replies, _ := carried(seconds[10:]); replies < 900 {
-		t.Errorf("%.0f replies per second while one request hangs, want 900", replies)
 	}
 }
 

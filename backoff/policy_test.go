@@ -1,6 +1,7 @@
 package backoff_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,13 +41,11 @@ func TestDelay(t *testing.T) {
 		{"scaled, capped again", backoff.Policy{Jitter: backoff.ScaledJitter}, 0.9, []time.Duration{1400 * ms, 2800 * ms, 5600 * ms, 11200 * ms, 22400 * ms, 32 * s}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			for n, want := range test.want {
-				if got := test.policy.Delay(n, test.random); got != want {
-					t.Errorf("Delay(%d, %v) = %v, want %v", n, test.random, got, want)
-				}
+		for n, want := range test.want {
+			if got := test.policy.Delay(n, test.random); got != want {
+				t.Errorf("%s: Delay(%d, %v) = %v, want %v", test.name, n, test.random, got, want)
 			}
-		})
+		}
 	}
 }
 
@@ -91,12 +90,8 @@ func FuzzDelay(f *testing.F) {
 	f.Add(int64(0), 0.0, int64(0), 0, 0, 0.0)
 	f.Add(int64(time.Second), 2.0, int64(32*time.Second), 5, 5, 0.999)
 	f.Fuzz(func(t *testing.T, initial int64, multiplier float64, maximum int64, jitter, n int, random float64) {
-		checkDelay(t, backoff.Policy{
-			Initial:    time.Duration(initial),
-			Multiplier: multiplier,
-			Maximum:    time.Duration(maximum),
-			Jitter:     backoff.Jitter(jitter),
-		}, n, random)
+		p := backoff.Policy{Initial: time.Duration(initial), Multiplier: multiplier, Maximum: time.Duration(maximum), Jitter: backoff.Jitter(jitter)}
+		checkDelay(t, p, n, random)
 	})
 }
 
@@ -179,15 +174,9 @@ func TestValidate(t *testing.T) {
 		{"negative jitter", backoff.Policy{Jitter: -1}, "unknown jitter -1"},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			err := test.policy.Validate()
-			switch {
-			case test.want == "" && err != nil:
-				t.Errorf("Validate() = %v, want nil", err)
-			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-				t.Errorf("Validate() = %v, want an error with %q", err, test.want)
-			}
-		})
+		if err := test.policy.Validate(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: Validate() = %v, want %q", test.name, err, test.want)
+		}
 	}
 }
 
@@ -216,14 +205,15 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestJitterString(t *testing.T) {
-	for jitter, want := range map[backoff.Jitter]string{
+func TestStrings(t *testing.T) {
+	for value, want := range map[fmt.Stringer]string{
 		backoff.AdditiveJitter: "additive", backoff.NoJitter: "none", backoff.FullJitter: "full",
 		backoff.EqualJitter: "equal", backoff.ScaledJitter: "scaled", backoff.DecorrelatedJitter: "decorrelated",
-		-1: "Jitter(-1)", 6: "Jitter(6)",
+		backoff.Jitter(-1): "Jitter(-1)", backoff.Jitter(6): "Jitter(6)",
+		backoff.Permanent: "permanent", backoff.Transient: "transient", backoff.Credentials: "credentials", backoff.Verdict(9): "Verdict(9)",
 	} {
-		if got := jitter.String(); got != want {
-			t.Errorf("Jitter(%d).String() = %q, want %q", int(jitter), got, want)
+		if got := value.String(); got != want {
+			t.Errorf("%T(%d).String() = %q, want %q", value, value, got, want)
 		}
 	}
 }

@@ -51,9 +51,7 @@ func TestRateStart(t *testing.T) {
 			if first, second := r.Refused(now), r.Refused(now); !first || second {
 				t.Errorf("Refused() = %v and %v, want true for the first 429 only", first, second)
 			}
-			if got := r.PerSecond(); math.Abs(got/test.want-1) > 0.06 {
-				t.Errorf("PerSecond() = %v, want about %v", got, test.want)
-			}
+			nearTo(t, &r, 0.06)("after the first 429", test.want)
 			var last time.Duration
 			for range 1001 {
 				last = r.Reserve(now)
@@ -77,16 +75,21 @@ func paced(r *backoff.Rate, now time.Time, span time.Duration) time.Time {
 	return now
 }
 
+// nearTo returns a function that checks a rate, up to a share of it.
+func nearTo(t *testing.T, r *backoff.Rate, share float64) func(when string, want float64) {
+	return func(when string, want float64) {
+		t.Helper()
+		if got := r.PerSecond(); math.Abs(got/want-1) > share {
+			t.Errorf("%s: %.1f per second, want %.1f", when, got, want)
+		}
+	}
+}
+
 func TestRateGrows(t *testing.T) {
 	var r backoff.Rate
 	now := accept(&r, epoch, 400, 2*time.Second)
 	r.Refused(now)
-	near := func(when string, want float64) {
-		t.Helper()
-		if got := r.PerSecond(); math.Abs(got/want-1) > 0.01 {
-			t.Errorf("%s: %.1f per second, want %.0f", when, got, want)
-		}
-	}
+	near := nearTo(t, &r, 0.01)
 	now = paced(&r, now, 30*time.Second)
 	near("after half a minute", 700)
 	now = paced(&r, now, 30*time.Second)
@@ -207,15 +210,12 @@ func TestRateSet(t *testing.T) {
 	}
 	var r backoff.Rate
 	r.Set(50)
+	near := nearTo(t, &r, 0.01)
 	now := paced(&r, epoch, 5*time.Minute)
-	if got := r.PerSecond(); math.Abs(got-100) > 1 {
-		t.Errorf("%v per second 5 minutes after Set(50), want 100", got)
-	}
+	near("5 minutes after Set(50)", 100)
 	r.Set(2000)
 	paced(&r, now, 5*time.Minute)
-	if got, want := r.PerSecond(), 2000*math.Exp2(0.25); math.Abs(got/want-1) > 0.01 {
-		t.Errorf("%v per second 5 minutes after Set(2000), want %v", got, want)
-	}
+	near("5 minutes after Set(2000)", 2000*math.Exp2(0.25))
 }
 
 // TestRateLimit checks that a rate with a limit is throttled from the start, does not grow above the limit,
@@ -223,12 +223,7 @@ func TestRateSet(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	for _, limit := range []float64{20, 500} {
 		var r backoff.Rate
-		check := func(when string, want float64) {
-			t.Helper()
-			if got := r.PerSecond(); math.Abs(got/want-1) > 0.001 {
-				t.Errorf("limit %v, %s: %v per second, want %v", limit, when, got, want)
-			}
-		}
+		check := nearTo(t, &r, 0.001)
 		r.Limit(limit)
 		check("at the start", limit)
 		now := paced(&r, epoch, 10*time.Minute)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,10 +15,8 @@ import (
 	"time"
 
 	"gcsup/backoff"
+	"gcsup/internal/require"
 )
-
-// plain waits 1, 2, 4, ... 32 s.
-var plain = backoff.Policy{Jitter: backoff.NoJitter}
 
 // script is an operation that returns its errors in order and then nil. It
 // records when it is called.
@@ -40,13 +39,7 @@ func (s *script) run(context.Context) (int, error) {
 	return 0, err
 }
 
-func times(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
-}
+func times(n int, err error) []error { return slices.Repeat([]error{err}, n) }
 
 func status(code int) error { return &backoff.StatusError{Code: code} }
 
@@ -54,13 +47,6 @@ func TestRetry(t *testing.T) {
 	const s = time.Second
 	wait := func(d time.Duration) error { return &backoff.StatusError{Code: 503, RetryAfter: d} }
 	progress := backoff.Progress(errors.New("2 items left"))
-	join := func(lists ...[]error) []error {
-		var all []error
-		for _, list := range lists {
-			all = append(all, list...)
-		}
-		return all
-	}
 	tests := []struct {
 		name  string
 		errs  []error
@@ -83,10 +69,10 @@ func TestRetry(t *testing.T) {
 		{"marked deep inside", []error{fmt.Errorf("batch: %w", backoff.Transient.Mark(errors.New("odd")))}, nil, []time.Duration{0, 1 * s}, nil},
 		{"retry-after", []error{wait(7 * s), wait(0)}, nil, []time.Duration{0, 7 * s, 9 * s}, nil},
 		{"retry-after of a day", []error{wait(24 * time.Hour)}, nil, []time.Duration{0, 59 * s}, nil},
-		{"progress resets the budget", join(times(5, status(503)), []error{progress}, times(4, status(503))), nil,
+		{"progress resets the budget", slices.Concat(times(5, status(503)), []error{progress}, times(4, status(503))), nil,
 			[]time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s, 32 * s, 34 * s, 38 * s, 46 * s, 62 * s}, nil},
-		{"progress, then nothing", join([]error{progress}, times(9, status(503))), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, backoff.ErrRetriesExhausted},
-		{"progress restores the time", join(times(3, status(503)), []error{progress}, times(9, status(503))), &backoff.Options{Budget: backoff.Budget{For: 10 * s}},
+		{"progress, then nothing", slices.Concat([]error{progress}, times(9, status(503))), nil, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s}, backoff.ErrRetriesExhausted},
+		{"progress restores the time", slices.Concat(times(3, status(503)), []error{progress}, times(9, status(503))), &backoff.Options{Budget: backoff.Budget{For: 10 * s}},
 			[]time.Duration{0, 1 * s, 3 * s, 7 * s, 8 * s, 10 * s, 14 * s}, backoff.ErrRetriesExhausted},
 		{"progress with a permanent error", []error{backoff.Progress(status(403))}, nil, []time.Duration{0}, backoff.ErrPermanent},
 		{"credentials without a refresh", []error{status(401)}, nil, []time.Duration{0}, backoff.ErrPermanent},
@@ -96,7 +82,7 @@ func TestRetry(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				op := &script{errs: test.errs}
-				got, err := backoff.Retry(t.Context(), plain, op.run, test.opts)
+				got, err := backoff.Retry(t.Context(), noJitter, op.run, test.opts)
 				if !reflect.DeepEqual(op.calls, test.calls) {
 					t.Errorf("called at %v, want %v", op.calls, test.calls)
 				}
@@ -110,22 +96,16 @@ func TestRetry(t *testing.T) {
 				if !ok {
 					t.Fatalf("Retry = %v, want a *backoff.Error", err)
 				}
-				if !errors.Is(err, test.stop) || failed.Attempts != len(test.calls) || failed.Waited != test.calls[len(test.calls)-1] {
+				if !errors.Is(err, test.stop) || failed.Attempts != len(test.calls) || failed.Waited != test.calls[len(test.calls)-1] || len(failed.History) != failed.Attempts {
 					t.Errorf("error = %+v, want %v after %d attempts and %v", failed, test.stop, len(test.calls), test.calls[len(test.calls)-1])
 				}
 				last := test.errs[len(test.calls)-1]
 				if !errors.Is(err, last) || !strings.Contains(err.Error(), last.Error()) || !strings.Contains(err.Error(), test.stop.Error()) {
 					t.Errorf("error %q does not contain %q and %q", err, last, test.stop)
 				}
-				if len(failed.History) != failed.Attempts {
-					t.Errorf("history has %d attempts, want %d", len(failed.History), failed.Attempts)
-				}
+				ends := append(test.calls, test.calls[len(test.calls)-1]) // no wait follows the last attempt
 				for i, a := range failed.History {
-					var wait time.Duration
-					if i+1 < len(test.calls) {
-						wait = test.calls[i+1] - test.calls[i]
-					}
-					if a.Number != i+1 || a.Err != test.errs[i] || a.Wait != wait {
+					if wait := ends[i+1] - ends[i]; a.Number != i+1 || a.Err != test.errs[i] || a.Wait != wait {
 						t.Errorf("history[%d] = %+v, want number %d, error %v, wait %v", i, a, i+1, test.errs[i], wait)
 					}
 				}
@@ -150,7 +130,7 @@ func TestRetryContext(t *testing.T) {
 			time.AfterFunc(2500*time.Millisecond, func() { cancel(reason) })
 			op := &script{errs: times(9, status(503))}
 			start := time.Now()
-			_, err := backoff.Retry(ctx, plain, op.run, nil)
+			_, err := backoff.Retry(ctx, noJitter, op.run, nil)
 			if elapsed := time.Since(start); elapsed != 2500*time.Millisecond || len(op.calls) != 2 {
 				t.Errorf("stopped after %v and %d calls, want 2.5s and 2", elapsed, len(op.calls))
 			}
@@ -163,7 +143,7 @@ func TestRetryContext(t *testing.T) {
 	t.Run("canceled in the operation", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		calls := 0
-		_, err := backoff.Retry(ctx, plain, func(context.Context) (int, error) {
+		_, err := backoff.Retry(ctx, noJitter, func(context.Context) (int, error) {
 			calls++
 			cancel(reason)
 			return 0, status(503)
@@ -178,7 +158,7 @@ func TestRetryContext(t *testing.T) {
 			defer cancel()
 			op := &script{errs: times(9, status(503))}
 			start := time.Now()
-			_, err := backoff.Retry(ctx, plain, op.run, nil)
+			_, err := backoff.Retry(ctx, noJitter, op.run, nil)
 			// The wait that starts at 3 s would end at 7 s.
 			if elapsed := time.Since(start); elapsed != 3*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("stopped after %v with %v, want 3s and the deadline", elapsed, err)
@@ -188,7 +168,7 @@ func TestRetryContext(t *testing.T) {
 	t.Run("timeout of one attempt", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
-			_, err := backoff.Retry(t.Context(), plain, func(ctx context.Context) (int, error) {
+			_, err := backoff.Retry(t.Context(), noJitter, func(ctx context.Context) (int, error) {
 				if calls++; calls == 3 {
 					return 0, nil
 				}
@@ -226,7 +206,7 @@ func TestRetryRefresh(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				op := &script{errs: test.errs}
 				refreshes := 0
-				_, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Refresh: func(context.Context) error {
+				_, err := backoff.Retry(t.Context(), noJitter, op.run, &backoff.Options{Refresh: func(context.Context) error {
 					refreshes++
 					return test.refresh[refreshes-1]
 				}})
@@ -248,12 +228,11 @@ func TestRetryObserverAndCounters(t *testing.T) {
 		op := &script{errs: []error{left, io.EOF}}
 		var counters backoff.Counters
 		var seen []backoff.Attempt
-		if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{
+		_, err := backoff.Retry(t.Context(), noJitter, op.run, &backoff.Options{
 			Counters: &counters,
 			Observe:  func(a backoff.Attempt) { seen = append(seen, a) },
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
+		require.NoError(t, err)
 		want := []backoff.Attempt{
 			{Number: 1, Err: left, Verdict: backoff.Transient, Progress: true, Wait: s},
 			{Number: 2, Err: io.EOF, Verdict: backoff.Transient, Wait: 2 * s},
@@ -283,7 +262,7 @@ func TestRetryBreaker(t *testing.T) {
 			var wg sync.WaitGroup
 			defer wg.Wait()
 			wg.Go(func() {
-				_, err := backoff.Retry(t.Context(), plain, func(context.Context) (int, error) {
+				_, err := backoff.Retry(t.Context(), noJitter, func(context.Context) (int, error) {
 					if first {
 						first = false
 						time.Sleep(s / 2)
@@ -300,12 +279,11 @@ func TestRetryBreaker(t *testing.T) {
 			op := &script{errs: []error{io.EOF}}
 			var seen []backoff.Attempt
 			var counters backoff.Counters
-			if _, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{
+			_, err := backoff.Retry(t.Context(), noJitter, op.run, &backoff.Options{
 				Breaker: breaker, Counters: &counters,
 				Observe: func(a backoff.Attempt) { seen = append(seen, a) },
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
+			require.NoError(t, err)
 			// The probe begins after 1.5 s. The next one may begin 32 s later.
 			want := []backoff.Attempt{
 				{Number: 1, Err: io.EOF, Verdict: backoff.Transient, Wait: s},
@@ -333,7 +311,7 @@ func TestRetryBreaker(t *testing.T) {
 			for range 32 {
 				wg.Go(func() {
 					op := &script{errs: []error{err()}}
-					if _, err := backoff.Retry(t.Context(), plain, func(ctx context.Context) (int, error) {
+					if _, err := backoff.Retry(t.Context(), noJitter, func(ctx context.Context) (int, error) {
 						if len(op.errs) == 0 {
 							time.Sleep(s)
 						}
@@ -375,7 +353,7 @@ func TestRetryBreaker(t *testing.T) {
 			for range 32 {
 				wg.Go(func() {
 					op := &script{errs: []error{io.EOF, status(404)}}
-					_, err := backoff.Retry(t.Context(), plain, op.run, &backoff.Options{Breaker: breaker})
+					_, err := backoff.Retry(t.Context(), noJitter, op.run, &backoff.Options{Breaker: breaker})
 					if !errors.Is(err, backoff.ErrPermanent) || time.Since(start) != s {
 						t.Errorf("%v after %v", err, time.Since(start))
 					}
@@ -389,7 +367,7 @@ func TestRetryBreaker(t *testing.T) {
 func TestRetryHistoryBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		op := &script{errs: append(times(1000, backoff.Progress(io.EOF)), status(400))}
-		_, err := backoff.Retry(t.Context(), plain, op.run, nil)
+		_, err := backoff.Retry(t.Context(), noJitter, op.run, nil)
 		failed, ok := errors.AsType[*backoff.Error](err)
 		if !ok || failed.Attempts != 1001 || len(failed.History) != 32 {
 			t.Fatalf("Retry = %v, want 1001 attempts, 32 of them in the history", err)
@@ -421,13 +399,10 @@ func TestReplyError(t *testing.T) {
 		{"retry-after", 503, "", "12", backoff.StatusError{Code: 503, RetryAfter: 12 * time.Second}, "HTTP 503 Service Unavailable"},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			resp := &http.Response{StatusCode: test.code, Header: http.Header{"Retry-After": {test.retryAfter}}}
-			got := backoff.ReplyError(resp, []byte(test.body))
-			if *got != test.want || got.Error() != test.text {
-				t.Errorf("error %+v, want %+v", got, test.want)
-			}
-		})
+		resp := &http.Response{StatusCode: test.code, Header: http.Header{"Retry-After": {test.retryAfter}}}
+		if got := backoff.ReplyError(resp, []byte(test.body)); *got != test.want || got.Error() != test.text {
+			t.Errorf("%s: error %+v, want %+v", test.name, got, test.want)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,13 +77,7 @@ func TestTransport(t *testing.T) {
 	const limited = `{"error":{"errors":[{"reason":"userRateLimitExceeded"}]}}`
 	const daily = `{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`
 	long := strings.Repeat("long ", 100_000)
-	all := func(n int, h http.HandlerFunc) []http.HandlerFunc {
-		script := make([]http.HandlerFunc, n)
-		for i := range script {
-			script[i] = h
-		}
-		return script
-	}
+	all := func(n int, h http.HandlerFunc) []http.HandlerFunc { return slices.Repeat([]http.HandlerFunc{h}, n) }
 	tests := []struct {
 		name   string
 		method string
@@ -115,7 +110,7 @@ func TestTransport(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			server := &service{script: test.script}
 			var counters backoff.Counters
-			serve(t, server, &backoff.Transport{Policy: plain, Counters: &counters}, func(client *http.Client) {
+			serve(t, server, &backoff.Transport{Policy: noJitter, Counters: &counters}, func(client *http.Client) {
 				var body io.Reader
 				if test.body != "" {
 					body = strings.NewReader(test.body)
@@ -160,7 +155,7 @@ func TestTransport(t *testing.T) {
 func TestTransportContext(t *testing.T) {
 	t.Run("canceled in a wait", func(t *testing.T) {
 		server := &service{script: []http.HandlerFunc{answer(503, ""), answer(503, "")}}
-		serve(t, server, &backoff.Transport{Policy: plain}, func(client *http.Client) {
+		serve(t, server, &backoff.Transport{Policy: noJitter}, func(client *http.Client) {
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(2*time.Second, cancel)
 			req, _ := http.NewRequestWithContext(ctx, "GET", "http://api.example.com/", nil)
@@ -172,7 +167,7 @@ func TestTransportContext(t *testing.T) {
 	})
 	t.Run("the wait exceeds the deadline", func(t *testing.T) {
 		server := &service{script: []http.HandlerFunc{answer(503, ""), answer(503, "last")}}
-		serve(t, server, &backoff.Transport{Policy: plain}, func(client *http.Client) {
+		serve(t, server, &backoff.Transport{Policy: noJitter}, func(client *http.Client) {
 			client.Timeout = 2 * time.Second
 			resp, err := client.Get("http://api.example.com/")
 			if elapsed := time.Since(server.start); err != nil || resp.StatusCode != 503 || elapsed != time.Second {
@@ -205,7 +200,7 @@ func TestTransportCloses(t *testing.T) {
 	for _, size := range []int{0, 64<<10 - 1, 64 << 10, 64<<10 + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			var requests, replies, tries int
-			transport := &backoff.Transport{Policy: plain, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			transport := &backoff.Transport{Policy: noJitter, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 				tries++
 				io.Copy(io.Discard, req.Body)
 				req.Body.Close()

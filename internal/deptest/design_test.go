@@ -88,7 +88,7 @@ func importsOf(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("docs/maintain/design.md has %s, which is no package: %v", dir, err)
+		t.Fatalf("%s is no package: %v", dir, err)
 	}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -102,6 +102,17 @@ func importsOf(t *testing.T, dir string) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestOutside checks that upload/otel and the examples import only what other programs can import.
+func TestOutside(t *testing.T) {
+	for _, dir := range []string{"upload/otel", "docs/examples"} {
+		for _, path := range importsOf(t, dir) {
+			if strings.Contains(path, "/internal/") {
+				t.Errorf("%s imports %s", dir, path)
+			}
+		}
+	}
 }
 
 // TestDesignPages checks that docs/maintain/design.md has a link to each DESIGN.md.

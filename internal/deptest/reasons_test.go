@@ -16,7 +16,6 @@ import (
 // TestReasons checks that a DESIGN.md names each module that a go.mod requires directly. The
 // page has the reason for it.
 func TestReasons(t *testing.T) {
-	const root = "../.."
 	var mods []string
 	var pages bytes.Buffer
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

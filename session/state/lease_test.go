@@ -32,21 +32,16 @@ func TestLeaseOfLock(t *testing.T) {
 		t.Errorf("Save of another upload: %v, want ErrInvalid", err)
 	}
 	require.NoError(t, l.Release(t.Context(), saved))
-	if l, err = state.Acquire(t.Context(), d, saved.ID); err != nil {
-		t.Fatal(err)
-	}
+	l, err = state.Acquire(t.Context(), d, saved.ID)
+	require.NoError(t, err)
 	if got, err := l.Load(t.Context()); err != nil || !same(t, got, saved) {
 		t.Errorf("Load after Release: %v, %v", got, err)
 	}
-	if err := l.Delete(t.Context()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, l.Delete(t.Context()))
 	if _, err := l.Load(t.Context()); !errors.Is(err, state.ErrNotFound) {
 		t.Errorf("Load after Delete: %v", err)
 	}
-	if err := l.Save(t.Context(), saved); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, l.Save(t.Context(), saved))
 	if err := l.Release(t.Context(), &other); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("Release with another upload: %v, want ErrInvalid", err)
 	}

@@ -126,11 +126,14 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestLockFile checks that unlock removes the lock file if the upload has no
-// saved upload, and keeps it otherwise.
+// TestLockFile checks that unlock removes the lock file if the upload has no saved upload, and keeps it otherwise, and that
+// Locked makes none.
 func TestLockFile(t *testing.T) {
 	d, saved, path := oneSaved(t)
 	lock := saved.ID + ".lock"
+	if locked, err := d.Locked(t.Context(), saved.ID); err != nil || locked || len(files(t, filepath.Dir(path))) != 1 {
+		t.Errorf("Locked = %v, %v, with the files %v", locked, err, files(t, filepath.Dir(path)))
+	}
 	unlock, err := d.Lock(t.Context(), saved.ID)
 	require.NoError(t, err)
 	unlock()
@@ -146,17 +149,6 @@ func TestLockFile(t *testing.T) {
 	unlock()
 	if got := files(t, filepath.Dir(path)); len(got) != 0 {
 		t.Errorf("files %v are left", got)
-	}
-}
-
-// TestLockedMakesNoFile checks that Locked creates no file.
-func TestLockedMakesNoFile(t *testing.T) {
-	dir := newDir(t)
-	if locked, err := openDir(t, dir).Locked(t.Context(), "id"); err != nil || locked {
-		t.Errorf("Locked = %v, %v", locked, err)
-	}
-	if left := files(t, dir); len(left) > 0 {
-		t.Errorf("Locked made %v", left)
 	}
 }
 
@@ -186,22 +178,9 @@ func TestLockEndsWithItsContext(t *testing.T) {
 	unlock, err := d.Lock(t.Context(), "id")
 	require.NoError(t, err)
 	defer unlock()
-	if _, err := d.Lock(&endingContext{Context: t.Context()}, "id"); !errors.Is(err, context.Canceled) {
+	if _, err := d.Lock(&countdown{t.Context(), 1}, "id"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Lock of a locked upload: %v, want context.Canceled", err)
 	}
-}
-
-// endingContext is done when its error is looked at for the second time.
-type endingContext struct {
-	context.Context
-	looks int
-}
-
-func (e *endingContext) Err() error {
-	if e.looks++; e.looks > 1 {
-		return context.Canceled
-	}
-	return nil
 }
 
 var errStop = errors.New("stop")
@@ -243,9 +222,7 @@ func TestLockOfARemovedFile(t *testing.T) {
 			if replaced {
 				err = errors.Join(err, os.WriteFile(filepath.Join(dir, "id.lock"), nil, 0o600))
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, err)
 		})
 		unlock, err := openDir(t, dir).Lock(t.Context(), "id")
 		require.NoError(t, err)

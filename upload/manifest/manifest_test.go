@@ -142,16 +142,11 @@ func TestSkip(t *testing.T) {
 	} {
 		require.NoError(t, err)
 	}
-	jobs := func(yield func(upload.Job) bool) {
-		for i, name := range names {
-			if i == 4 && !yield(upload.Job{Spec: upload.Spec{Bucket: "bkt", Object: "\xff"}, Err: errors.New("bad name")}) {
-				return
-			}
-			if !yield(upload.Job{Path: path(name), Spec: upload.Spec{Bucket: "bkt", Object: name}}) {
-				return
-			}
-		}
+	var all []upload.Job
+	for _, name := range names {
+		all = append(all, upload.Job{Path: path(name), Spec: upload.Spec{Bucket: "bkt", Object: name}})
 	}
+	jobs := slices.Values(slices.Insert(all, 4, upload.Job{Spec: upload.Spec{Bucket: "bkt", Object: "\xff"}, Err: errors.New("bad name")}))
 	if got := remaining(t, m, jobs); len(got) != len(names)+1 {
 		t.Errorf("a new manifest skips jobs: %q remain", got)
 	}
@@ -238,21 +233,15 @@ func TestSkipProperty(t *testing.T) {
 			keys = append(keys, bucket+"\x00"+object)
 		}
 		slices.Sort(keys)
-		var want []string
+		var got, want []string
+		var all []upload.Job
 		for _, key := range keys {
-			if !finished[key] {
+			bucket, object, _ := strings.Cut(key, "\x00")
+			if all = append(all, upload.Job{Spec: upload.Spec{Bucket: bucket, Object: object}}); !finished[key] {
 				want = append(want, key)
 			}
 		}
-		var got []string
-		for job, err := range m.Skip(t.Context(), func(yield func(upload.Job) bool) {
-			for _, key := range keys {
-				bucket, object, _ := strings.Cut(key, "\x00")
-				if !yield(upload.Job{Spec: upload.Spec{Bucket: bucket, Object: object}}) {
-					return
-				}
-			}
-		}) {
+		for job, err := range m.Skip(t.Context(), slices.Values(all)) {
 			require.NoError(t, err)
 			got = append(got, job.Spec.Bucket+"\x00"+job.Spec.Object)
 		}
@@ -305,9 +294,7 @@ func TestOpenAfterCrash(t *testing.T) {
 				t.Errorf("remain %q, %d damaged, want %q, %d", got, m.Stats().Damaged, test.remain, test.damaged)
 			}
 			record(t, m, Record{Status: Done, Path: "c", Bucket: "bkt", Object: "c"})
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, m.Close())
 			after, _ := os.ReadFile(path)
 			if rest, ok := strings.CutPrefix(string(after), test.kept); !ok || strings.Count(rest, "\n") != 1 || !strings.Contains(rest, "gs://bkt/c") {
 				t.Errorf("after a record: %.200q", after)
@@ -317,13 +304,11 @@ func TestOpenAfterCrash(t *testing.T) {
 }
 
 func jobs(names ...string) iter.Seq[upload.Job] {
-	return func(yield func(upload.Job) bool) {
-		for _, name := range names {
-			if !yield(upload.Job{Path: name, Spec: upload.Spec{Bucket: "bkt", Object: name}}) {
-				return
-			}
-		}
+	var all []upload.Job
+	for _, name := range names {
+		all = append(all, upload.Job{Path: name, Spec: upload.Spec{Bucket: "bkt", Object: name}})
 	}
+	return slices.Values(all)
 }
 
 // TestOpenRefuses checks that Open does not change a file that it refuses.

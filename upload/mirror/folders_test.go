@@ -193,9 +193,8 @@ func TestManyFolders(t *testing.T) {
 		for i := range 200 {
 			w.put(fmt.Sprintf("p/%d/%d/%d/x", i%7, i%20, i))
 		}
-		if _, err := w.run(w.t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.run(w.t.Context(), all)
+		require.NoError(t, err)
 		w.wantObjects("p/a")
 		w.wantFolders("p/")
 	})

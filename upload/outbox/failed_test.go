@@ -149,9 +149,7 @@ func TestFailedJunk(t *testing.T) {
 		t.Log(err)
 	}
 	b.write(".failed/other", "another file")
-	if err := os.Mkdir(filepath.Join(b.dir, ".failed/other.reason.json"), 0o700); err != nil { // read like any reason that is not a file
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(b.dir, ".failed/other.reason.json"), 0o700)) // read like any reason that is not a file
 	b.wantFailed(map[string]string{"real": "real", "other": "other"})
 	b.wantRetried(map[string]string{"real": "a file", "other": "another file"})
 	require.NoError(t, os.RemoveAll(filepath.Join(b.dir, ".failed")))

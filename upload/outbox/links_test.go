@@ -48,10 +48,7 @@ func newVictim(w *world, name string, like string) victim {
 // replace replaces a name in the outbox by a link to target.
 func (w *world) replace(name, target string) {
 	w.t.Helper()
-	if err := os.Rename(w.path(name), w.dir+".away"); err != nil {
-		w.t.Error(err)
-	}
-	if err := os.Symlink(target, w.path(name)); err != nil {
+	if err := errors.Join(os.Rename(w.path(name), w.dir+".away"), os.Symlink(target, w.path(name))); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -79,14 +76,11 @@ func TestReplacedByLinkInOutage(t *testing.T) {
 				require.NoError(w.t, w.srv.AddFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: http.StatusServiceUnavailable}}))
 				w.put("backlog/sub/file", []byte(secret))
 				w.put("other", []byte("other"))
-				name, _ := filepath.Rel("backlog", "backlog/sub/file")
-				v := newVictim(w, name, w.path("backlog/sub/file"))
+				v := newVictim(w, filepath.Join("sub", "file"), w.path("backlog/sub/file"))
 				targets := map[string]string{"backlog": v.dir, "backlog/sub": filepath.Dir(v.path), "backlog/sub/file": v.path}
 				w.during(outbox.Options{Rescan: time.Hour}, func(box *outbox.Outbox) {
 					w.until("failed", func() bool { return box.Status().Waiting == 2 })
-					if err := os.WriteFile(w.path("backlog/sub/file"), []byte("another "+secret), 0o600); err != nil { // so that an upload shows
-						w.t.Error(err)
-					}
+					w.write("backlog/sub/file", []byte("another "+secret)) // so that an upload shows
 					w.replace(replaced, targets[replaced])
 					w.srv.ClearFaults()
 					w.until("uploaded", func() bool { return box.Status().Uploaded.Files > 0 })
@@ -224,9 +218,7 @@ func TestGivesNamesBack(t *testing.T) {
 		w.write("sub/b", []byte("newer b"))
 		w.write(sourcefile.Aside("gcsup-d"), []byte("content of d")) // whose name begins like that of a temporary file
 		w.write("c", []byte("content of c"))
-		if err := os.Link(w.path("c"), w.path(sourcefile.Aside("c"))); err != nil { // it was getting its name back
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, os.Link(w.path("c"), w.path(sourcefile.Aside("c")))) // it was getting its name back
 		w.during(outbox.Options{}, w.untilEmpty)
 		w.wantObject("sub/a", []byte("content of a"))
 		w.wantObject("sub/b", []byte("newer b"))

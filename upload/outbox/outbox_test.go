@@ -63,9 +63,8 @@ func TestSettles(t *testing.T) {
 			f, err := os.Create(w.path("log"))
 			require.NoError(w.t, err)
 			for range 5 {
-				if _, err := f.WriteString("a line\n"); err != nil {
-					w.t.Fatal(err)
-				}
+				_, err := f.WriteString("a line\n")
+				require.NoError(w.t, err)
 				time.Sleep(3 * time.Minute)
 				if n := w.inserts(); n != 0 {
 					w.t.Fatalf("a file that is open for writing was sent")
@@ -85,9 +84,7 @@ func TestComparesAfterRestart(t *testing.T) {
 		w.put("same", random(100))
 		w.put("other", random(200))
 		for name, content := range map[string][]byte{"same": random(100), "other": random(201)} {
-			if _, err := w.uploader().Bytes(w.t.Context(), content, upload.Spec{Bucket: "bkt", Object: "in/" + name}); err != nil {
-				w.t.Fatal(err)
-			}
+			w.upload(content, upload.Spec{Bucket: "bkt", Object: "in/" + name})
 		}
 		before := w.inserts()
 		w.during(outbox.Options{}, w.untilEmpty)
@@ -357,9 +354,7 @@ func TestRecovers(t *testing.T) {
 		w.write(".outbox/removing/b", random(20))
 		require.NoError(w.t, os.Chmod(w.path(".outbox"), 0o700))
 		w.write("b", random(21))
-		if _, err := w.uploader().Bytes(w.t.Context(), random(10), upload.Spec{Bucket: "bkt", Object: "in/sub/a"}); err != nil {
-			w.t.Fatal(err)
-		}
+		w.upload(random(10), upload.Spec{Bucket: "bkt", Object: "in/sub/a"})
 		before := w.inserts()
 		w.during(outbox.Options{Settle: -1}, w.untilEmpty)
 		w.wantObject("sub/a", random(10))
@@ -375,10 +370,7 @@ func TestRecovers(t *testing.T) {
 // other file was uploaded.
 func TestProtected(t *testing.T) {
 	inBubble(t, fakegcs.Options{}, func(w *world) {
-		spec := upload.Spec{Bucket: "bkt", Object: "in/held", TemporaryHold: true}
-		if _, err := w.uploader().Bytes(w.t.Context(), random(10), spec); err != nil {
-			w.t.Fatal(err)
-		}
+		w.upload(random(10), upload.Spec{Bucket: "bkt", Object: "in/held", TemporaryHold: true})
 		w.put("held", random(11))
 		w.during(outbox.Options{}, func(box *outbox.Outbox) {
 			w.until("given up", func() bool { list, err := outbox.Failed(w.dir); return err == nil && len(list) == 1 })

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +25,7 @@ var (
 // box returns a disk with an outbox in /box, and further files. A nil content makes a directory.
 func box(files map[string][]byte) powerDisk {
 	all := map[string][]byte{"/box": nil, "/box/sub": nil, "/box/.outbox": nil, "/done": nil}
-	for path, data := range files {
-		all[path] = data
-	}
+	maps.Copy(all, files)
 	return powerDisk{powerdisk.New(all)}
 }
 
@@ -82,37 +81,28 @@ func TestPutPowerLoss(t *testing.T) {
 
 // TestPowerDiskLosesWhatIsNotSynced checks that the model can lose a file.
 func TestPowerDiskLosesWhatIsNotSynced(t *testing.T) {
-	for name, careless := range map[string]func(d powerDisk){
-		"no sync of the file": func(d powerDisk) {
-			f, _ := d.create("/box/.temp", 0)
-			_, _ = f.Write(powerNew)
-			_ = d.rename("/box/.temp", "/box/new")
-			_ = d.sync("/box")
-		},
-		"no sync of the directory": func(d powerDisk) {
-			f, _ := d.create("/box/.temp", 0)
-			_, _ = f.Write(powerNew)
-			_ = f.Sync()
-			_ = d.rename("/box/.temp", "/box/new")
-		},
-		"no sync of the parent": func(d powerDisk) {
-			_ = d.mkdir("/box/a")
-			f, _ := d.create("/box/a/.temp", 0)
-			_, _ = f.Write(powerNew)
-			_ = f.Sync()
-			_ = d.rename("/box/a/.temp", "/box/a/new")
-			_ = d.sync("/box/a")
-		},
-	} {
+	for _, tt := range []struct {
+		dir             string
+		syncFile, syncs bool
+	}{{"/box", false, true}, {"/box", true, false}, {"/box/a", true, true}} { // not synced: the file, the directory, its parent
 		d, lost := box(nil), 0
-		careless(d)
+		_ = d.mkdir(tt.dir)
+		f, _ := d.create(tt.dir+"/.temp", 0)
+		_, _ = f.Write(powerNew)
+		if tt.syncFile {
+			_ = f.Sync()
+		}
+		_ = d.rename(tt.dir+"/.temp", tt.dir+"/new")
+		if tt.syncs {
+			_ = d.sync(tt.dir)
+		}
 		d.images(func(image map[string][]byte) {
-			if !bytes.Equal(image["/box/new"], powerNew) && !bytes.Equal(image["/box/a/new"], powerNew) {
+			if !bytes.Equal(image[tt.dir+"/new"], powerNew) {
 				lost++
 			}
 		})
 		if lost == 0 {
-			t.Errorf("%s: nothing is lost", name)
+			t.Errorf("%+v: nothing is lost", tt)
 		}
 	}
 }
@@ -298,9 +288,7 @@ func TestReplacedWhileRemoved(t *testing.T) {
 		}
 		if now, err := os.Lstat(path); err == nil {
 			renames = 9
-			if err := box.dispose(nil, path, now, unchanged); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, box.dispose(nil, path, now, unchanged))
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the file is left: %v", err)
@@ -367,18 +355,16 @@ func TestOpenedWhileRemoved(t *testing.T) {
 						t.Errorf("the file still has its name: %v", err)
 					}
 					if again {
-						if err := os.WriteFile(path, powerNew, 0o600); err != nil {
-							t.Error(err)
-						}
+						require.NoError(t, os.WriteFile(path, powerNew, 0o600))
 					}
 					return syscall.ETXTBSY
 				})
 				if !errors.Is(err, syscall.ETXTBSY) {
 					t.Errorf("dispose = %v", err)
 				}
-				at, want := path, powerOld
+				at := path
 				if again {
-					at, want = filepath.Join(dir, ".failed", "sub", "f"), powerOld
+					at = filepath.Join(dir, ".failed", "sub", "f")
 					if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, powerNew) {
 						t.Errorf("the new file has %q, %v", got, err)
 					}
@@ -386,7 +372,7 @@ func TestOpenedWhileRemoved(t *testing.T) {
 				if mounted && again && to == "" {
 					continue // .failed is on another file system: it keeps the private name, see TestGivesNamesBack
 				}
-				if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, want) {
+				if got, err := os.ReadFile(at); err != nil || !bytes.Equal(got, powerOld) {
 					t.Errorf("to %q, again %v, mounted %v: %s has %q, %v", to, again, mounted, at, got, err)
 				}
 			}

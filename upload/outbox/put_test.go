@@ -20,11 +20,7 @@ func TestPut(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "wal")
 	content := random(300 << 10)
 	old := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
-	write := func(path string, content []byte) {
-		t.Helper()
-		require.NoError(t, os.WriteFile(path, content, 0o640))
-	}
-	write(source, content)
+	require.NoError(t, os.WriteFile(source, content, 0o640))
 	require.NoError(t, os.Chtimes(source, old, old))
 	require.NoError(t, os.Chmod(source, 0o440))
 	for range 2 { // the second time, it is there
@@ -45,7 +41,7 @@ func TestPut(t *testing.T) {
 	other := append(random(300 << 10)[:300<<10-1], 'x')
 	require.NoError(t, os.Chmod(source, 0o640))
 	for name, content := range map[string][]byte{"other bytes": other, "shorter": content[:7], "empty": nil} {
-		write(source, content)
+		require.NoError(t, os.WriteFile(source, content, 0o640))
 		if err := outbox.Put(dir, source, "a/b/wal"); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -128,7 +124,5 @@ func TestPutNotUploaded(t *testing.T) {
 	if left, err := os.ReadDir(elsewhere); err != nil || len(left) != 1 {
 		t.Errorf("beside the file that was there are %v, %v", left, err)
 	}
-	if err := outbox.Put(dir, source, "a/lost+found"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, outbox.Put(dir, source, "a/lost+found"))
 }

@@ -32,9 +32,7 @@ func TestStatusOfOthers(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, stateDir, statusFile), []byte(`{"time":"2020-01-01T00:00:00Z","backlog":{"files":7,"bytes":7}}`), 0o600))
 	check("a process that begins, after another one", true, false, true)
 	lockPath := filepath.Join(dir, stateDir, lockFile)
-	if err := os.Truncate(lockPath, 0); err != nil { // the disk is full
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(lockPath, 0)) // the disk is full
 	open, err := openOwn(dir, stateDir)
 	require.NoError(t, err)
 	defer open.Close()

@@ -80,9 +80,7 @@ func (d *takenDisk) rename(from, to string) error {
 func TestPutAfterUpload(t *testing.T) {
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "source")
 	require.NoError(t, os.WriteFile(source, []byte("x"), 0o600))
-	if err := putFile(&takenDisk{times: 3}, dir, source, "name"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, putFile(&takenDisk{times: 3}, dir, source, "name"))
 	if got, err := os.ReadFile(filepath.Join(dir, "name")); err != nil || string(got) != "x" {
 		t.Errorf("%q, %v", got, err)
 	}

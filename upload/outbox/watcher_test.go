@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,20 +24,14 @@ func running(t *testing.T, opts outbox.Options) (srv *fakegcs.TestServer, dir st
 	require.NoError(t, err)
 	ready := make(chan struct{})
 	opts.Ready = func() { close(ready) }
-	if box, err = outbox.Open(dir, up, upload.Spec{Bucket: "bkt", Object: "in/"}, &opts); err != nil {
-		t.Fatal(err)
-	}
+	box, err = outbox.Open(dir, up, upload.Spec{Bucket: "bkt", Object: "in/"}, &opts)
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- box.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := box.Close(); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, errors.Join(<-ended, box.Close()))
 	})
 	select {
 	case <-ready:

@@ -66,6 +66,13 @@ func (w *world) uploader() *upload.Uploader {
 	return up
 }
 
+// upload makes an object.
+func (w *world) upload(content []byte, spec upload.Spec) {
+	w.t.Helper()
+	_, err := w.uploader().Bytes(w.t.Context(), content, spec)
+	require.NoError(w.t, err)
+}
+
 // open opens the outbox. Its objects are below in/.
 func (w *world) open(opts outbox.Options) *outbox.Outbox {
 	w.t.Helper()
@@ -208,7 +215,5 @@ func noNames(t *testing.T, dir, prefix string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 }

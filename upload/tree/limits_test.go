@@ -138,17 +138,3 @@ func only(t *testing.T, jobs iter.Seq[upload.Job], object string) {
 		t.Errorf("there is no job, want %s", object)
 	}
 }
-
-func TestImpossibleLimits(t *testing.T) {
-	for _, opts := range []tree.Options{
-		{MinSize: -1},
-		{MaxSize: new(int64(-1))},
-		{MinSize: 2, MaxSize: new(int64(1))},
-		{ModifiedFrom: noon, ModifiedTo: noon.Add(-1)},
-		{Dir: "."},
-	} {
-		if _, err := tree.New(nil, upload.Spec{Bucket: "b"}, &opts); !errors.Is(err, tree.ErrUsage) {
-			t.Errorf("%+v: error %v, want ErrUsage", opts, err)
-		}
-	}
-}

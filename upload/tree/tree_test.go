@@ -319,6 +319,11 @@ func TestNewRefuses(t *testing.T) {
 		{args: []string{"f"}, opts: tree.Options{Shard: tree.Shard{Index: 2, Count: 2}}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{Shard: tree.Shard{Index: 1}}, want: "ErrUsage"},
 		{args: []string{"f"}, opts: tree.Options{Shard: tree.Shard{Index: -1, Count: 2}}, want: "ErrUsage"},
+		{args: []string{"f"}, opts: tree.Options{MinSize: -1}, want: "ErrUsage"},
+		{args: []string{"f"}, opts: tree.Options{MaxSize: new(int64(-1))}, want: "ErrUsage"},
+		{args: []string{"f"}, opts: tree.Options{MinSize: 2, MaxSize: new(int64(1))}, want: "ErrUsage"},
+		{args: []string{"f"}, opts: tree.Options{ModifiedFrom: noon, ModifiedTo: noon.Add(-1)}, want: "ErrUsage"},
+		{args: []string{"f"}, opts: tree.Options{Dir: "."}, want: "ErrUsage"},
 	} {
 		if _, err := tree.New(tree.Sources(test.args...), template, &test.opts); err == nil || sentinel(err) != test.want {
 			t.Errorf("%v %+v: %v, want %s", test.args, test.opts, err, test.want)

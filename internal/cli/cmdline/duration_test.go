@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/cmdline"
+	"gcsup/internal/require"
 )
 
 func TestParse(t *testing.T) {
@@ -19,9 +20,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
 		}
 		var f cmdline.Duration
-		if err := f.Set(text); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, f.Set(text))
 		again, err := cmdline.ParseDuration(f.String())
 		if err != nil || again != want {
 			t.Errorf("%s: its text %s is %v, %v", text, f.String(), again, err)

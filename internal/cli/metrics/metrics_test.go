@@ -143,9 +143,10 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%s: %v", object, err)
 		}
 	}
-	if _, err := withCall(up, upload.CallOptions{Skip: upload.SkipIdentical}).File(ctx, small, spec("retried")); err != nil {
-		t.Error(err)
-	}
+	skipping, err := up.With(upload.CallOptions{Skip: upload.SkipIdentical})
+	require.NoError(t, err)
+	_, err = skipping.File(ctx, small, spec("retried"))
+	require.NoError(t, err)
 	canceled := filepath.Join(t.TempDir(), "gone")
 	if _, err := up.File(ctx, canceled, spec("gone")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
@@ -296,28 +297,11 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestPortInUse serves on a port twice, and again when the first server is closed.
-func TestPortInUse(t *testing.T) {
+// TestClose closes a server while a client has sent half a request. Until then, its port is in use, and afterwards it is free.
+func TestClose(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Options{})
-	first, err := metrics.Serve("127.0.0.1:0", m)
-	require.NoError(t, err)
-	address := metrics.Address(first.Addr())
-	if _, err := metrics.Serve(address, m); err == nil || exit.Classify(err).Code != exit.IO || !strings.HasSuffix(err.Error(), "; give another HOST:PORT, or port 0 for a free one") {
-		t.Errorf("a port in use: %v", err)
-	}
-	first.Close()
-	again, err := metrics.Serve(address, m)
-	if err != nil {
-		t.Fatalf("after Close: %v", err)
-	}
-	again.Close()
-}
-
-// TestCloseWithOpenRequest closes a server while a client has sent half a request.
-func TestCloseWithOpenRequest(t *testing.T) {
-	t.Parallel()
-	s, err := metrics.Serve("127.0.0.1:0", metrics.New(metrics.Options{}))
+	s, err := metrics.Serve("127.0.0.1:0", m)
 	require.NoError(t, err)
 	client, err := net.Dial("tcp", s.Addr())
 	if err == nil {
@@ -325,6 +309,10 @@ func TestCloseWithOpenRequest(t *testing.T) {
 	}
 	require.NoError(t, err)
 	defer client.Close()
+	address := metrics.Address(s.Addr())
+	if _, err := metrics.Serve(address, m); err == nil || exit.Classify(err).Code != exit.IO || !strings.HasSuffix(err.Error(), "; give another HOST:PORT, or port 0 for a free one") {
+		t.Errorf("a port in use: %v", err)
+	}
 	begun := time.Now()
 	s.Close()
 	if took := time.Since(begun); took > 5*time.Second {
@@ -333,6 +321,9 @@ func TestCloseWithOpenRequest(t *testing.T) {
 	if n, err := client.Read(make([]byte, 1)); err == nil {
 		t.Errorf("the connection is open: %d bytes", n)
 	}
+	again, err := metrics.Serve(address, m)
+	require.NoError(t, err)
+	again.Close()
 }
 
 // TestDocumented compares the table in docs/reference/metrics.md with what is served, and checks that the rest of the page
@@ -377,13 +368,4 @@ func until(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not after 30 s: %s", what)
 		}
 	}
-}
-
-// withCall returns up.With(o), whose options must be valid.
-func withCall(up *upload.Uploader, o upload.CallOptions) *upload.Uploader {
-	own, err := up.With(o)
-	if err != nil {
-		panic(err)
-	}
-	return own
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gcsup/internal/cli/runlog"
+	"gcsup/internal/require"
 )
 
 // TestVerboseLog checks the lines of --verbose.
@@ -42,9 +43,7 @@ func TestVerboseLog(t *testing.T) {
 		var b strings.Builder
 		r := slog.NewRecord(at, test.level, test.message, 0)
 		r.Add(test.attrs...)
-		if err := runlog.NewLines(&b).Handle(t.Context(), r); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, runlog.NewLines(&b).Handle(t.Context(), r))
 		if got, want := b.String(), "12:00:00.005 "+test.want+"\n"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

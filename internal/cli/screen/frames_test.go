@@ -65,9 +65,7 @@ func newTerminal(t *testing.T, columns, height int, reflows bool) *terminal {
 
 func (term *terminal) resize(columns, height int) {
 	term.t.Helper()
-	if err := pty.Setsize(term.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(height)}); err != nil {
-		term.t.Fatal(err)
-	}
+	require.NoError(term.t, pty.Setsize(term.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(height)}))
 	if columns != term.screen.Columns() {
 		term.screen.Resize(columns)
 	}
@@ -104,6 +102,20 @@ func (term *terminal) show(d *Display, now time.Time) {
 		term.t.Fatal("the pseudo-terminal shows no frames")
 	}
 	term.do(func() { term.console.show(d.frame(now, columns, height)) })
+}
+
+// above checks that the newest frame is at the end of the screen, and returns the lines above it.
+func (term *terminal) above(what string, d *Display, now time.Time, columns int) []string {
+	term.t.Helper()
+	lines := term.screen.Lines()
+	var want []string
+	for _, l := range d.frame(now, columns, 24) {
+		want = append(want, l.text)
+	}
+	if len(lines) < len(want) || !slices.Equal(lines[len(lines)-len(want):], want) {
+		term.t.Fatalf("%s, %d columns:\n%s\nwant at the end\n%s", what, columns, strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	return lines[:len(lines)-len(want)]
 }
 
 // story plays the events of a run, and calls frame with a name for each interesting
@@ -226,15 +238,7 @@ func TestResizeLeavesNothing(t *testing.T) {
 						term.show(d, now)
 					}
 					term.show(d, now)
-					lines := term.screen.Lines()
-					var want []string
-					for _, l := range d.frame(now, columns, 24) {
-						want = append(want, l.text)
-					}
-					if len(lines) < len(want) || !slices.Equal(lines[len(lines)-len(want):], want) {
-						t.Fatalf("%s, %d columns:\n%s\nwant at the end\n%s", name, columns, strings.Join(lines, "\n"), strings.Join(want, "\n"))
-					}
-					above := lines[:len(lines)-len(want)]
+					above := term.above(name, d, now, columns)
 					for j, l := range above {
 						if l != "gcsup: m" && !(j == 0 && strings.HasPrefix("gcsup: first", l)) && !(j == 1 && columns == 12) {
 							t.Fatalf("%s, %d columns: left behind: %q", name, columns, above)
@@ -275,17 +279,10 @@ func TestDragLeavesNothing(t *testing.T) {
 				}
 				term.resize(120, 24)
 				term.show(d, now)
-				var want []string
-				for _, l := range d.frame(now, 120, 24) {
-					want = append(want, l.text)
-				}
-				lines := term.screen.Lines()
-				if len(lines) < len(want) || !slices.Equal(lines[len(lines)-len(want):], want) {
-					t.Fatalf("%s:\n%s\nwant at the end\n%s", name, strings.Join(lines, "\n"), strings.Join(want, "\n"))
-				}
-				for j, l := range lines[:len(lines)-len(want)] {
+				above := term.above(name, d, now, 120)
+				for j, l := range above {
 					if l != "gcsup: m" && (j > 0 || l != "gcsup: first") {
-						t.Fatalf("%s: left behind: %q", name, lines)
+						t.Fatalf("%s: left behind: %q", name, above)
 					}
 				}
 			})
@@ -308,9 +305,8 @@ func TestPercentageNeverGoesBack(t *testing.T) {
 		e.Size = 100
 		tr.note(e, now)
 		n := 0
-		if _, err := fmt.Sscanf(percentText(tr.highest, tr.size), "%d%%", &n); err != nil {
-			t.Fatal(err)
-		}
+		_, err := fmt.Sscanf(percentText(tr.highest, tr.size), "%d%%", &n)
+		require.NoError(t, err)
 		state, _ := tr.state(now, false)
 		if n < last && state != "the service lost 90 B" {
 			t.Errorf("event %d: %d%% after %d%%, and the state is %q", i, n, last, state)

@@ -2,7 +2,7 @@ package bucketstore_test
 
 import (
 	"errors"
-	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +32,9 @@ func TestExpiredLongAgo(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("acquired after %v", took)
 		}
-		w.noClocks()
+		if left := w.clocks(); len(left) > 0 {
+			t.Errorf("%q are left", left)
+		}
 		first.wake()
 	})
 }
@@ -97,10 +99,7 @@ func TestLockedReadOnly(t *testing.T) {
 		take(t, first, "a")
 		first.suspend()
 		time.Sleep(time.Hour)
-		addFaults(t, w, faults.Fault{
-			Match: faults.Match{Method: "POST"}, Times: -1,
-			Do: faults.Action{Effect: faults.EffectStatus, Status: 403},
-		})
+		w.refuse(faults.Match{Method: "POST"}, -1, 403)
 		if locked, err := second.Locked(t.Context(), "a"); err != nil || !locked {
 			t.Errorf("Locked: %v, %v", locked, err)
 		}
@@ -116,22 +115,10 @@ func TestSweepClocks(t *testing.T) {
 		take(t, first, "a")
 		first.suspend()
 		time.Sleep(time.Hour)
-		addFaults(t, w, faults.Fault{
-			Match: faults.Match{Method: "DELETE"}, Times: 1,
-			Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
-		})
+		w.refuse(faults.Match{Method: "DELETE"}, 1, 503)
 		take(t, second, "a")
 		first.wake()
-		clocks := func() (n int) {
-			ids := w.objects()
-			for _, name := range ids {
-				if strings.HasSuffix(name, bucketstore.ClockSuffix) {
-					n++
-				}
-			}
-			return n
-		}
-		if n := clocks(); n != 1 {
+		if n := len(w.clocks()); n != 1 {
 			t.Fatalf("%d objects are left, want 1: %q", n, w.objects())
 		}
 		mine := map[string]string{ // names and contents
@@ -141,14 +128,12 @@ func TestSweepClocks(t *testing.T) {
 			"uploads/" + strings.Repeat("A", 26) + bucketstore.ClockSuffix + ".x": "",
 		}
 		for name, content := range mine {
-			resp, err := (&http.Client{Transport: w.transport}).Post("http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name="+name, "text/plain", strings.NewReader(content))
-			require.NoError(t, err)
-			_ = resp.Body.Close()
+			w.write(name, content)
 		}
-		if n, err := second.Sweep(t.Context(), true); n != 0 || err != nil || clocks() != 4 {
+		if n, err := second.Sweep(t.Context(), true); n != 0 || err != nil || len(w.clocks()) != 4 {
 			t.Errorf("a dry run swept %d, %v; left %q", n, err, w.objects())
 		}
-		if n, err := second.Sweep(t.Context(), false); n != 0 || err != nil || clocks() != 3 {
+		if n, err := second.Sweep(t.Context(), false); n != 0 || err != nil || len(w.clocks()) != 3 {
 			t.Errorf("swept %d, %v; left %q", n, err, w.objects())
 		}
 		for name := range mine {
@@ -172,12 +157,7 @@ func (w *world) objects() (names []string) {
 	return names
 }
 
-// noClocks fails the test if an object is left that was written to read the service's clock.
-func (w *world) noClocks() {
-	w.t.Helper()
-	for _, name := range w.objects() {
-		if strings.HasSuffix(name, bucketstore.ClockSuffix) {
-			w.t.Errorf("%s is left", name)
-		}
-	}
+// clocks returns the names of the objects that were written to read the service's clock.
+func (w *world) clocks() []string {
+	return slices.DeleteFunc(w.objects(), func(name string) bool { return !strings.HasSuffix(name, bucketstore.ClockSuffix) })
 }

@@ -96,10 +96,7 @@ func TestCutReplies(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 		first, second := w.start("first"), w.start("second")
 		require.NoError(t, take(t, first, "a").Release(t.Context(), newUpload(t, w.client, "a")))
-		addFaults(t, w, faults.Fault{
-			Match: faults.Match{Bucket: "state"}, Times: 5,
-			Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 20},
-		})
+		addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: 5, Do: faults.Action{Effect: faults.EffectTruncateReply, Bytes: 20}})
 		take(t, second, "a")
 	})
 }
@@ -108,24 +105,18 @@ func TestCutReplies(t *testing.T) {
 // the number of requests is limited.
 func TestRefusedWithoutReason(t *testing.T) {
 	inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
-		var requests []fakegcs.Request
 		first, second := w.start("first"), w.start("second")
 		l := take(t, first, "a")
-		addFaults(t, w, faults.Fault{
-			Match: faults.Match{Method: "POST", Bucket: "state"}, Times: -1,
-			Do: faults.Action{Effect: faults.EffectStatus, Status: 412},
-		})
+		w.refuse(faults.Match{Method: "POST", Bucket: "state"}, -1, 412)
 		for _, err := range []error{l.Save(t.Context(), newUpload(t, w.client, "a")), acquire(t, second, "b")} {
 			if err == nil || errors.Is(err, state.ErrInUse) {
 				t.Error(err)
 			}
 		}
-		if requests = w.server.Requests(); len(requests) > 60 {
-			t.Errorf("%d requests", len(requests))
+		if n := len(w.server.Requests()); n > 60 {
+			t.Errorf("%d requests", n)
 		}
-		if err := context.Cause(l.Context()); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, context.Cause(l.Context()))
 	})
 }
 
@@ -151,9 +142,7 @@ func TestSaveBehindAnotherWrite(t *testing.T) {
 		if err := l.Save(ctx, saved); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if err := <-written; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-written)
 	})
 }
 
@@ -181,25 +170,16 @@ func TestTwiceInOneProcess(t *testing.T) {
 		if err := acquire(t, first, "a"); !errors.Is(err, state.ErrInUse) {
 			t.Fatal(err)
 		}
-		addFaults(t, w, faults.Fault{
-			Match: faults.Match{Bucket: "state"}, Times: -1,
-			Do: faults.Action{Effect: faults.EffectStatus, Status: 503},
-		})
+		w.down()
 		time.Sleep(ttl + 2*time.Second)
 		w.server.ClearFaults()
 		l2, err := first.Acquire(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err) // the renewal came first
-		}
+		require.NoError(t, err) // otherwise the renewal came first
 		if err := l.Release(t.Context(), nil); !errors.Is(err, state.ErrInUse) {
 			t.Errorf("release of the first: %v", err)
 		}
-		if err := first.Save(t.Context(), newUpload(t, w.client, "a")); err != nil {
-			t.Error(err)
-		}
-		if err := l2.Release(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, first.Save(t.Context(), newUpload(t, w.client, "a")))
+		require.NoError(t, l2.Release(t.Context(), nil))
 	})
 }
 

@@ -152,17 +152,15 @@ type exploration struct {
 
 func (e *exploration) explore(t *testing.T) {
 	var err error
-	if e.server, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, KeepRequests: -1, NoMD5: true}); err != nil {
-		t.Fatal(err)
-	}
+	e.server, err = fakegcs.New(&fakegcs.Options{CreateBuckets: true, KeepRequests: -1, NoMD5: true})
+	require.NoError(t, err)
 	for i := range e.stores {
 		transport := &e.links[i]
 		transport.c = &modelClient{m: &model{t: t, server: e.server, mode: connected}}
 		client := newClient(t, transport)
 		opts := &bucketstore.Options{Unsealed: true, Holder: modelNames[i], TTL: modelTTL}
-		if e.stores[i], err = bucketstore.Open(t.Context(), client, "state", "", opts); err != nil {
-			t.Fatal(err)
-		}
+		e.stores[i], err = bucketstore.Open(t.Context(), client, "state", "", opts)
+		require.NoError(t, err)
 		bucketstore.SetClock(e.stores[i], func() (time.Time, time.Duration) {
 			elapsed := time.Since(e.start)
 			wall, monotonic := e.clocks(i, elapsed)
@@ -420,16 +418,13 @@ func (m *model) do(event string) {
 		m.t.Fatal(err)
 	}
 	c.mu.Lock()
-	var x *call
-	for _, y := range c.calls {
-		if y.number == number {
-			x = y
-		}
-	}
-	c.mu.Unlock()
-	if x == nil {
+	i := slices.IndexFunc(c.calls, func(x *call) bool { return x.number == number })
+	if i < 0 {
+		c.mu.Unlock()
 		return
 	}
+	x := c.calls[i]
+	c.mu.Unlock()
 	switch event[len(event)-1] {
 	case '=': // the service executes a request that changes nothing, and the client gets the reply
 		m.execute(c, x)
@@ -554,12 +549,14 @@ func (c *modelClient) died() bool {
 func (c *modelClient) remove(x *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, y := range c.calls {
-		if y == x {
-			c.calls = append(c.calls[:i], c.calls[i+1:]...)
-			return
-		}
-	}
+	c.calls = slices.DeleteFunc(c.calls, func(y *call) bool { return y == x })
+}
+
+// held returns the lease of the client, or nil.
+func (c *modelClient) held() state.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lease
 }
 
 // note adds an event to the hash of the client that sees it.
@@ -805,10 +802,7 @@ func (m *model) finish() {
 	}
 	m.check()
 	for _, c := range m.clients {
-		c.mu.Lock()
-		lease := c.lease
-		c.mu.Unlock()
-		if lease != nil && !c.died() {
+		if lease := c.held(); lease != nil && !c.died() {
 			_ = lease.Release(m.ctx, nil)
 		}
 	}
@@ -851,10 +845,7 @@ func (m *model) kill() {
 	m.cancel()
 	synctest.Wait()
 	for _, c := range m.clients {
-		c.mu.Lock()
-		lease := c.lease
-		c.mu.Unlock()
-		if lease != nil {
+		if lease := c.held(); lease != nil {
 			_ = lease.Release(m.ctx, nil)
 		}
 	}

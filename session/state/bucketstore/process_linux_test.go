@@ -99,9 +99,8 @@ func TestEndedHolder(t *testing.T) {
 					t.Error(err)
 				default:
 					time.Sleep(ttl + time.Second)
-					if next, err = second.Acquire(t.Context(), "a"); err != nil {
-						t.Fatal(err)
-					}
+					next, err = second.Acquire(t.Context(), "a")
+					require.NoError(t, err)
 				}
 				if next == nil {
 					return
@@ -110,9 +109,7 @@ func TestEndedHolder(t *testing.T) {
 				if next.Fence() <= l.Fence() {
 					t.Errorf("fencing number %d after %d", next.Fence(), l.Fence())
 				}
-				if _, err := next.Load(t.Context()); err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, errOf(next.Load(t.Context())))
 			})
 		})
 	}

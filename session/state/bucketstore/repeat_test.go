@@ -34,45 +34,33 @@ func (w *waits) retrying(ctx context.Context, lasts time.Duration) context.Conte
 	})
 }
 
+// errOf returns the error of a call.
+func errOf[T any](_ T, err error) error { return err }
+
+// openState opens a Store as start does, without a process.
+func (w *world) openState(ctx context.Context) (*bucketstore.Store, error) {
+	return bucketstore.Open(ctx, w.client, "state", "uploads", &bucketstore.Options{Unsealed: true})
+}
+
 // While the bucket is down, each call waits as the context requires, reports each wait, and then
 // fails with an error that names the bucket and the reason.
 func TestBucketDown(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, w *world, s process, held state.Lease) error{
-		"open": func(ctx context.Context, w *world, _ process, _ state.Lease) error {
-			_, err := bucketstore.Open(ctx, w.client, "state", "uploads", &bucketstore.Options{Unsealed: true})
-			return err
-		},
-		"list": func(ctx context.Context, _ *world, s process, _ state.Lease) error {
-			_, err := s.List(ctx)
-			return err
-		},
-		"load": func(ctx context.Context, _ *world, s process, _ state.Lease) error {
-			_, err := s.Load(ctx, "a")
-			return err
-		},
-		"locked": func(ctx context.Context, _ *world, s process, _ state.Lease) error {
-			_, err := s.Locked(ctx, "a")
-			return err
-		},
-		"acquire": func(ctx context.Context, _ *world, s process, _ state.Lease) error {
-			_, err := s.Acquire(ctx, "b")
-			return err
-		},
-		"sweep": func(ctx context.Context, _ *world, s process, _ state.Lease) error {
-			_, err := s.Sweep(ctx, false)
-			return err
-		},
-		"save": func(ctx context.Context, w *world, _ process, held state.Lease) error {
-			return held.Save(ctx, w.saved)
-		},
-		"delete": func(ctx context.Context, _ *world, _ process, held state.Lease) error { return held.Delete(ctx) },
+		"open":    func(ctx context.Context, w *world, _ process, _ state.Lease) error { return errOf(w.openState(ctx)) },
+		"list":    func(ctx context.Context, _ *world, s process, _ state.Lease) error { return errOf(s.List(ctx)) },
+		"load":    func(ctx context.Context, _ *world, s process, _ state.Lease) error { return errOf(s.Load(ctx, "a")) },
+		"locked":  func(ctx context.Context, _ *world, s process, _ state.Lease) error { return errOf(s.Locked(ctx, "a")) },
+		"acquire": func(ctx context.Context, _ *world, s process, _ state.Lease) error { return errOf(s.Acquire(ctx, "b")) },
+		"sweep":   func(ctx context.Context, _ *world, s process, _ state.Lease) error { return errOf(s.Sweep(ctx, false)) },
+		"save":    func(ctx context.Context, w *world, _ process, held state.Lease) error { return held.Save(ctx, w.saved) },
+		"delete":  func(ctx context.Context, _ *world, _ process, held state.Lease) error { return held.Delete(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 				s := w.start("first")
 				held := take(t, s, "a")
 				w.saved = newUpload(t, w.client, "a")
-				addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+				w.down()
 				var all waits
 				began := time.Now()
 				err := call(all.retrying(t.Context(), 10*time.Second), w, s, held)
@@ -109,7 +97,7 @@ func TestRetryFor(t *testing.T) {
 	} {
 		inBubble(t, &fakegcs.Options{CreateBuckets: true}, func(t *testing.T, w *world) {
 			s := w.start("first", func(o *bucketstore.Options) { o.RetryFor = test.options })
-			addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+			w.down()
 			ctx := t.Context()
 			if test.context > 0 {
 				ctx = new(waits).retrying(ctx, test.context)
@@ -127,7 +115,7 @@ func TestRetryFor(t *testing.T) {
 func TestBucketMissing(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, w *world) {
 		began := time.Now()
-		_, err := bucketstore.Open(t.Context(), w.client, "state", "uploads", &bucketstore.Options{Unsealed: true})
+		_, err := w.openState(t.Context())
 		if !errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrRetriesExhausted) || !strings.HasPrefix(err.Error(), "state in gs://state/uploads: ") || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
@@ -190,7 +178,7 @@ func TestExpiredBecause(t *testing.T) {
 				if test.slow > 0 {
 					slow(t, w, test.slow)
 				} else {
-					addFaults(t, w, faults.Fault{Match: faults.Match{Bucket: "state"}, Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
+					w.down()
 				}
 				<-request.Done()
 				err = context.Cause(request)

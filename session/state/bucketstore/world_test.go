@@ -1,11 +1,13 @@
 package bucketstore_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 
 	"gcsup/chunk"
 	"gcsup/fakegcs"
+	"gcsup/fakegcs/faults"
 	"gcsup/internal/cloudtest"
 	"gcsup/internal/require"
 	"gcsup/session"
@@ -124,11 +127,7 @@ func (w *world) start(holder string, with ...func(*bucketstore.Options)) process
 }
 
 func aead(b byte) cipher.AEAD {
-	key := make([]byte, 32)
-	for i := range key {
-		key[i] = b
-	}
-	block, err := aes.NewCipher(key)
+	block, err := aes.NewCipher(bytes.Repeat([]byte{b}, 32))
 	if err != nil {
 		panic(err)
 	}
@@ -137,6 +136,24 @@ func aead(b byte) cipher.AEAD {
 		panic(err)
 	}
 	return a
+}
+
+// refuse makes requests fail with a status: times of them, or all if times is -1.
+func (w *world) refuse(match faults.Match, times, status int) {
+	w.t.Helper()
+	addFaults(w.t, w, faults.Fault{Match: match, Times: times, Do: faults.Action{Effect: faults.EffectStatus, Status: status}})
+}
+
+// down makes all requests to the state bucket fail.
+func (w *world) down() { w.refuse(faults.Match{Bucket: "state"}, -1, 503) }
+
+// write makes an object of another program in the state bucket.
+func (w *world) write(name, content string) {
+	w.t.Helper()
+	to := "http://gcs.test/upload/storage/v1/b/state/o?uploadType=media&name=" + name
+	resp, err := (&http.Client{Transport: w.transport}).Post(to, "text/plain", strings.NewReader(content))
+	require.NoError(w.t, err)
+	_ = resp.Body.Close()
 }
 
 // newUpload returns a saved upload of an upload of 10 MiB.
