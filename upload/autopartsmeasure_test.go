@@ -60,16 +60,12 @@ func TestAutoPartsProbes(t *testing.T) {
 			start := time.Now()
 			var large, files sync.WaitGroup
 			large.Go(func() {
-				if _, err := up.File(w.t.Context(), path, spec); err != nil {
-					t.Error(err)
-				}
+				w.fails(nil)(up.File(w.t.Context(), path, spec))
 			})
 			for i := range small {
 				files.Go(func() {
 					s := upload.Spec{Bucket: "bkt", Object: fmt.Sprint(i)}
-					if _, err := up.Reader(w.t.Context(), bytes.NewReader(data(1000)), s); err != nil {
-						t.Error(err)
-					}
+					w.fails(nil)(up.Reader(w.t.Context(), bytes.NewReader(data(1000)), s))
 				})
 			}
 			files.Wait()

@@ -68,9 +68,7 @@ func TestLongStream(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		r := strings.NewReader(strings.Repeat("x", 8<<20))
 		up := withCall(w.uploader(), upload.CallOptions{Size: new(int64(10)), Window: int(q)})
-		if _, err := up.Reader(w.t.Context(), r, spec); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("error = %v, want ErrInvalid", err)
-		}
+		w.fails(session.ErrInvalid)(up.Reader(w.t.Context(), r, spec))
 		if r.Len() < 6<<20 {
 			t.Errorf("%d bytes are not read", r.Len())
 		}
@@ -140,9 +138,7 @@ func TestWith(t *testing.T) {
 		})
 		conditional := spec
 		conditional.IfGenerationMatch = new(int64)
-		if _, err := own.File(w.t.Context(), w.file(data(9*mib)), conditional); err != nil {
-			t.Fatal(err)
-		}
+		w.done(own.File(w.t.Context(), w.file(data(9*mib)), conditional))
 		if seen == 0 || w.saw(upload.Started) != 0 {
 			t.Errorf("%d events for the observer of the call, and others for that of the Uploader", seen)
 		}

@@ -35,9 +35,7 @@ func TestAbandonedUploadKeepsItsLock(t *testing.T) {
 		if _, err := up.File(ctx, path, spec); !errors.Is(err, context.Canceled) || time.Since(start) > 6*time.Second {
 			t.Errorf("canceled: %v after %v", err, time.Since(start))
 		}
-		if _, err := w.uploader().File(w.t.Context(), path, spec); !errors.Is(err, state.ErrInUse) {
-			t.Error(err)
-		}
+		w.fails(state.ErrInUse)(w.uploader().File(w.t.Context(), path, spec))
 		close(hold)
 		time.Sleep(20 * time.Second)
 		if res, err := w.uploader().File(w.t.Context(), path, spec); err != nil || res.ResumedFrom == 0 {

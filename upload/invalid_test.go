@@ -39,12 +39,8 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		up := w.uploader()
-		if _, err := up.File(w.t.Context(), filepath.Join(w.dir, "missing"), spec); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("missing file: %v", err)
-		}
-		if _, err := up.File(w.t.Context(), w.dir, spec); !errors.Is(err, chunk.ErrNotRegular) {
-			t.Errorf("directory: %v", err)
-		}
+		w.fails(os.ErrNotExist)(up.File(w.t.Context(), filepath.Join(w.dir, "missing"), spec))
+		w.fails(chunk.ErrNotRegular)(up.File(w.t.Context(), w.dir, spec))
 		for _, s := range []upload.Spec{{}, {Bucket: "bkt"}, {Bucket: "b/kt", Object: "o"}, {Bucket: "bkt", Object: strings.Repeat("x", 1025)}, {Bucket: "bkt", Object: "a\nb"}, {Bucket: "bkt", Object: "a\xffb"}, {Bucket: "bkt", Object: "o", ContentType: "text/plain\r\n\r\nextra"}} {
 			if _, err := up.File(w.t.Context(), w.file(data(1)), s); !errors.Is(err, session.ErrInvalid) {
 				t.Errorf("%q: %v, want ErrInvalid", s.URL(), err)
@@ -52,9 +48,7 @@ func TestBadInput(t *testing.T) {
 		}
 		huge := w.file(nil)
 		require.NoError(t, truncate(huge, 5<<40+1))
-		if _, err := up.File(w.t.Context(), huge, spec); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("5 TiB and a byte: %v, want ErrInvalid", err)
-		}
+		w.fails(session.ErrInvalid)(up.File(w.t.Context(), huge, spec))
 		spooling := w.uploader(func(o *upload.Options) { o.Spool = &upload.Spool{Dir: huge} })
 		if _, err := spooling.Reader(w.t.Context(), strings.NewReader("x"), spec); err == nil {
 			t.Error("a spool in a file: accepted")
@@ -62,9 +56,7 @@ func TestBadInput(t *testing.T) {
 		if n := len(w.srv.Requests()); n != 0 {
 			t.Errorf("%d requests were made", n)
 		}
-		if _, err := up.File(w.t.Context(), w.file(data(1)), upload.Spec{Bucket: "nobucket", Object: "o"}); !errors.Is(err, session.ErrNotFound) {
-			t.Errorf("no bucket: %v, want ErrNotFound", err)
-		}
+		w.fails(session.ErrNotFound)(up.File(w.t.Context(), w.file(data(1)), upload.Spec{Bucket: "nobucket", Object: "o"}))
 	})
 	store := hook(nil, nil) // is not called
 	for name, o := range map[string]upload.Options{

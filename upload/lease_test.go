@@ -396,9 +396,7 @@ func TestSuspendedMachineStops(t *testing.T) {
 				}
 				before := w.sessionRequests()
 				first.net.wake()
-				if err := <-result; !errors.Is(err, state.ErrInUse) {
-					t.Errorf("the first machine: %v", err)
-				}
+				w.wantError(<-result, state.ErrInUse)
 				if after := w.sessionRequests(); after != before {
 					t.Errorf("the first machine made %d requests:\n%s", after-before, w.trace())
 				}

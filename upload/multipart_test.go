@@ -279,9 +279,7 @@ func TestMultipartOtherChecksum(t *testing.T) {
 		}
 		w.wantSaved(1)
 		w.http = network
-		if _, err := w.uploader(little).File(w.t.Context(), path, spec); err != nil {
-			t.Error(err)
-		}
+		w.done(w.uploader(little).File(w.t.Context(), path, spec))
 		w.wantObject("obj", content)
 		w.wantNoUploads()
 	})
@@ -345,12 +343,8 @@ func TestMultipartSourceChanged(t *testing.T) {
 		for _, offset := range inEachPart {
 			require.NoError(t, editQuietly(path, offset))
 		}
-		if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v", err)
-		}
-		if _, err := w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
-			t.Error(err)
-		}
+		w.fails(session.ErrSourceChanged)(w.uploader(byMultipart).File(w.t.Context(), path, spec))
+		w.done(w.uploader(byMultipart, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec))
 		w.wantObject("obj", flipped(content, inEachPart...))
 		w.wantSaved(0)
 		if n := w.multipartUploads(); n != 1 {

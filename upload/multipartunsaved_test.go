@@ -31,9 +31,7 @@ func TestMultipartUnsaved(t *testing.T) {
 				}
 			}
 			w.wantNoUploads()
-			if _, err := w.uploader(byMultipart).File(w.t.Context(), path, spec); err != nil {
-				t.Fatalf("%v\n%s", err, w.trace())
-			}
+			w.done(w.uploader(byMultipart).File(w.t.Context(), path, spec))
 			w.wantOnlyObject(content)
 		})
 	}

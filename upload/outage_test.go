@@ -246,9 +246,7 @@ func TestCauseOfASiblingIsNotOurs(t *testing.T) {
 				}
 				w.wantSaved(1)
 				w.srv.ClearFaults()
-				if _, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil {
-					t.Error(err)
-				}
+				w.done(w.uploader(largeChunks).File(w.t.Context(), path, spec))
 				w.wantObject("obj", content)
 			})
 		}

@@ -103,9 +103,7 @@ func TestParallelRestartEvents(t *testing.T) {
 		path := w.file(data(partsLarge))
 		w.interruptParts(path)
 		up := w.uploader(func(o *upload.Options) { o.Parallel, o.ChunkSize, o.Restart = nil, 2*q, true })
-		if _, err := up.File(w.t.Context(), path, spec); err != nil {
-			t.Fatal(err)
-		}
+		w.done(up.File(w.t.Context(), path, spec))
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if last := w.events[len(w.events)-1]; last.Committed != partsLarge {
@@ -126,13 +124,9 @@ func TestParallelOtherEndpoint(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		other := func(o *upload.Options) { o.Endpoint = "http://other.test" }
-		if err := w.uploader(byParts, other).Cancel(w.t.Context(), res.ID); !errors.Is(err, session.ErrURIMismatch) {
-			t.Errorf("Cancel: %v", err)
-		}
+		w.wantError(w.uploader(byParts, other).Cancel(w.t.Context(), res.ID), session.ErrURIMismatch)
 		w.wantSaved(1)
-		if _, err := w.uploader(byParts, other).Query(w.t.Context(), res.ID); !errors.Is(err, session.ErrURIMismatch) {
-			t.Errorf("Query: %v", err)
-		}
+		w.fails(session.ErrURIMismatch)(w.uploader(byParts, other).Query(w.t.Context(), res.ID))
 		if n := len(w.temporaryObjects()); n != 6 { // the faults are cleared
 			t.Errorf("%d temporary objects", n)
 		}
@@ -271,9 +265,7 @@ func TestParallelVersioning(t *testing.T) {
 	content := data(partsLarge)
 	inBubble(t, nil, func(w *world) {
 		w.patchBucket(`{"versioning":{"enabled":true}}`)
-		if _, err := w.uploader(byParts).File(w.t.Context(), w.file(content), spec); err != nil {
-			t.Fatal(err)
-		}
+		w.done(w.uploader(byParts).File(w.t.Context(), w.file(content), spec))
 		w.wantObject("obj", content)
 		if list := w.request("GET", "/storage/v1/b/bkt/o?versions=true&prefix=gcsup-parts/", ""); strings.Contains(list, `"items"`) {
 			t.Errorf("versions are left: %s", list)

@@ -177,9 +177,7 @@ func TestPartsLeaseLost(t *testing.T) {
 					}
 				}
 				w.wantSaved(1)
-				if _, err := w.uploader(test.with).File(w.t.Context(), path, spec); err != nil {
-					t.Fatal(err)
-				}
+				w.done(w.uploader(test.with).File(w.t.Context(), path, spec))
 				w.wantOnlyObject(content)
 			})
 		})

@@ -259,9 +259,7 @@ func TestInPartsRates(t *testing.T) {
 						}
 					})
 					began := time.Now()
-					if _, err := k.send(w.t.Context(), w, up, spec, content); err != nil {
-						t.Fatal(err)
-					}
+					w.done(k.send(w.t.Context(), w, up, spec, content))
 					took = time.Since(began)
 					k.wantObject(w, content)
 					w.wantNothing()
@@ -628,9 +626,7 @@ func (k *partedSource) removeKilled(w *world, up *upload.Uploader, left upload.S
 	}
 	if spooled || way == 0 {
 		want := map[bool]error{true: upload.ErrIncomplete, false: state.ErrNotFound}[spooled]
-		if _, err := up.Resume(w.t.Context(), left.ID); !errors.Is(err, want) {
-			w.t.Errorf("Resume: %v, want %v", err, want)
-		}
+		w.fails(want)(up.Resume(w.t.Context(), left.ID))
 	}
 	switch {
 	case way == 1:
@@ -644,8 +640,6 @@ func (k *partedSource) removeKilled(w *world, up *upload.Uploader, left upload.S
 	case way == 3:
 		other := spec
 		other.Object = "other"
-		if _, err := k.send(w.t.Context(), w, k.uploader(w), other, data(partedLarge)); err != nil {
-			w.t.Error(err)
-		}
+		w.done(k.send(w.t.Context(), w, k.uploader(w), other, data(partedLarge)))
 	}
 }

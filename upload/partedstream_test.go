@@ -43,19 +43,13 @@ func TestStreamBeyond(t *testing.T) {
 		}
 		never := spec
 		never.IfGenerationMatch, never.Object = new(int64), "other"
-		if _, err := up.Reader(w.t.Context(), pieces(content), never); err != nil {
-			t.Error(err)
-		}
+		w.done(up.Reader(w.t.Context(), pieces(content), never))
 		w.wantObject("other", content)
 		never.Object = "later"
 		r := io.MultiReader(bytes.NewReader(content), atEnd(func() {
-			if _, err := up.Bytes(w.t.Context(), []byte("x"), never); err != nil {
-				t.Error(err)
-			}
+			w.fails(nil)(up.Bytes(w.t.Context(), []byte("x"), never))
 		}))
-		if _, err := up.Reader(w.t.Context(), r, never); !errors.Is(err, session.ErrPrecondition) {
-			t.Errorf("another client wrote the object: %v", err)
-		}
+		w.fails(session.ErrPrecondition)(up.Reader(w.t.Context(), r, never))
 		w.wantObject("later", []byte("x"))
 		w.wantNothing()
 	})
@@ -63,16 +57,12 @@ func TestStreamBeyond(t *testing.T) {
 		require.NoError(t, w.srv.CreateBucket(fakegcs.Bucket{Name: "kept", Retention: time.Minute}))
 		kept := upload.Spec{Bucket: "kept", Object: "obj"}
 		up := w.uploader(streamParts, beyond)
-		if _, err := up.Reader(w.t.Context(), pieces(content[:partedWindow+1]), kept); err != nil {
-			t.Error(err)
-		}
+		w.done(up.Reader(w.t.Context(), pieces(content[:partedWindow+1]), kept))
 		why := w.causes(upload.Warning)
 		if want := fmt.Sprintf("more than %d bytes", 2*multipart.MinPart); len(why) != 1 || !strings.Contains(why[0], want) || !strings.Contains(why[0], "retention policy") {
 			t.Errorf("warnings %q", why)
 		}
-		if _, err := up.Reader(w.t.Context(), pieces(content), upload.Spec{Bucket: "kept", Object: "long"}); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("a stream of more parts: %v", err)
-		}
+		w.fails(session.ErrInvalid)(up.Reader(w.t.Context(), pieces(content), upload.Spec{Bucket: "kept", Object: "long"}))
 		w.wantSaved(0)
 	})
 }
@@ -117,9 +107,7 @@ func TestStreamInPartsCanceled(t *testing.T) {
 	})
 	inBubble(t, slowly, func(w *world) {
 		wr := w.uploader(streamParts).NewWriter(w.t.Context(), spec)
-		if _, err := wr.Write(data(partedLarge)); err != nil {
-			t.Fatal(err)
-		}
+		w.done(wr.Write(data(partedLarge)))
 		if w.multipartUploads() != 1 {
 			t.Error("the Writer does not send parts")
 		}
@@ -127,9 +115,7 @@ func TestStreamInPartsCanceled(t *testing.T) {
 		w.wantNoObject("obj")
 		w.wantNothing()
 		wr = w.uploader(streamParts).NewWriter(w.t.Context(), spec)
-		if _, err := io.Copy(wr, pieces(data(partedLarge))); err != nil {
-			t.Fatal(err)
-		}
+		w.done(io.Copy(wr, pieces(data(partedLarge))))
 		if err := wr.Close(); err != nil || wr.Result().Parts == nil {
 			t.Error(err)
 		}
@@ -157,9 +143,7 @@ func TestStreamStoreThatHangs(t *testing.T) {
 			o.Store = hungList{w.store, hold}
 		})
 		began := time.Now()
-		if _, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), spec); err != nil {
-			t.Error(err)
-		}
+		w.done(up.Reader(w.t.Context(), pieces(data(partedLarge)), spec))
 		if took := time.Since(began); took > grace.Requests+grace.Store+time.Second {
 			t.Errorf("the stream ended after %v", took)
 		}
@@ -188,17 +172,11 @@ func TestStreamInPartsStopped(t *testing.T) {
 		if err != nil || len(ids) != 1 {
 			t.Fatal(ids, err)
 		}
-		if err := up.Pause(w.t.Context(), ids[0]); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("Pause: %v", err)
-		}
-		if _, err := up.TakeOver(w.t.Context(), ids[0], w.file(data(q))); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("TakeOver: %v", err)
-		}
+		w.wantError(up.Pause(w.t.Context(), ids[0]), session.ErrInvalid)
+		w.fails(session.ErrInvalid)(up.TakeOver(w.t.Context(), ids[0], w.file(data(q))))
 		doc, err := w.store.Load(w.t.Context(), ids[0])
 		require.NoError(t, err)
-		if _, err := up.Import(w.t.Context(), doc, w.file(nil)); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("Import: %v", err)
-		}
+		w.fails(session.ErrInvalid)(up.Import(w.t.Context(), doc, w.file(nil)))
 		if w.multipartUploads() != 1 || len(ended) > 0 {
 			t.Error("the stream was stopped")
 		}
@@ -226,9 +204,7 @@ func TestStreamInPartsLeftovers(t *testing.T) {
 			next.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpPartsAbort}, Times: 1 + warnings, Do: do})
 			for i := range 2 {
 				began := time.Now()
-				if _, err := memoryStream.send(w.t.Context(), next, memoryStream.uploader(next), spec, content); err != nil {
-					t.Fatal(err)
-				}
+				w.done(memoryStream.send(w.t.Context(), next, memoryStream.uploader(next), spec, content))
 				if took := time.Since(began); took > 15*time.Second {
 					t.Errorf("the stream took %v", took)
 				}
@@ -256,9 +232,7 @@ func TestStreamsInPartsAtOnce(t *testing.T) {
 				to := spec
 				to.Object = fmt.Sprint("obj", i/2)
 				time.Sleep(time.Duration(i) * time.Second)
-				if _, err := up.Reader(w.t.Context(), pieces(data(partedLarge)), to); err != nil {
-					t.Error(err)
-				}
+				w.fails(nil)(up.Reader(w.t.Context(), pieces(data(partedLarge)), to))
 			})
 		}
 		all.Wait()
@@ -336,9 +310,7 @@ func TestCompletedLate(t *testing.T) {
 			ctx, stop := context.WithCancel(w.t.Context())
 			defer stop()
 			late := w.completeLate(list, func() error { stop(); return context.Canceled })
-			if _, err := w.uploader(byMultipart).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
-				t.Fatal(err)
-			}
+			w.fails(context.Canceled)(w.uploader(byMultipart).File(ctx, path, spec))
 			res, err := w.uploader(byMultipart).File(w.t.Context(), path, spec)
 			if err != nil || res.BytesSent != 0 || w.saw(upload.Restarted) != 0 || list < 3 && !late() {
 				t.Errorf("list %d: sent %d bytes, %v\n%s", list, res.BytesSent, err, w.trace())
@@ -371,9 +343,7 @@ func TestStreamInPartsMemory(t *testing.T) {
 				return resp, err
 			})}
 			up := w.uploader(func(o *upload.Options) { o.Memory, o.Parallel = memory, &upload.Parts{Connections: 64} })
-			if _, err := up.Reader(w.t.Context(), bytes.NewReader(content), spec); err != nil {
-				t.Fatal(err)
-			}
+			w.done(up.Reader(w.t.Context(), bytes.NewReader(content), spec))
 			w.checkAtRisk(0)
 			if budget := memory * 7 / 8; most > budget || most < budget/2 {
 				t.Errorf("memory %d: %d bytes at a time", memory, most)
@@ -490,9 +460,7 @@ func TestStreamAutoAsksEarly(t *testing.T) {
 			}
 			return n, nil
 		})
-		if _, err := w.uploader(autoStreams).Reader(w.t.Context(), r, spec); err != nil {
-			t.Fatal(err)
-		}
+		w.done(w.uploader(autoStreams).Reader(w.t.Context(), r, spec))
 		w.wantOnlyObject(content)
 		for _, r := range w.srv.Requests() {
 			if late := r.Time.Sub(long); r.Op == faults.OpPartsPut {

@@ -39,9 +39,7 @@ func TestStreamInPartsSuspended(t *testing.T) {
 				}
 				a, b := w.machine("a", with, spool), w.machine("b", with, spool)
 				in, end := w.stream(a.Uploader, spec)
-				if _, err := in.Write(content[:sent]); err != nil {
-					t.Fatal(err)
-				}
+				w.done(in.Write(content[:sent]))
 				if test.spooled {
 					_ = in.Close()
 				}
@@ -63,9 +61,7 @@ func TestStreamInPartsSuspended(t *testing.T) {
 					t.Errorf("the stream: %v\n%s", err, w.trace())
 				}
 				if test.spooled {
-					if _, err := b.Resume(w.t.Context(), saved.ID); err != nil {
-						t.Errorf("Resume: %v\n%s", err, w.trace())
-					}
+					w.done(b.Resume(w.t.Context(), saved.ID))
 				}
 				w.wantObject("obj", content)
 				w.wantNoSpool()

@@ -81,9 +81,7 @@ func TestPartsSourceChanges(t *testing.T) {
 						t.Errorf("error = %v\n%s", err, w.trace())
 					}
 					w.wantNoObject("obj")
-					if _, err := w.uploader(with, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
-						t.Fatalf("%v\n%s", err, w.trace())
-					}
+					w.done(w.uploader(with, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec))
 					now, err := os.ReadFile(path)
 					require.NoError(t, err)
 					w.wantOnlyObject(now)

@@ -60,9 +60,7 @@ func TestPartsOfADamagedUpload(t *testing.T) {
 		path := w.file(data(partsLarge))
 		res := w.interruptParts(path)
 		require.NoError(t, truncate(filepath.Join(w.state, res.ID+".json"), 100))
-		if _, err := w.uploader(byParts).File(w.t.Context(), path, spec); err != nil {
-			t.Fatal(err)
-		}
+		w.done(w.uploader(byParts).File(w.t.Context(), path, spec))
 		warnings := w.causes(upload.Warning)
 		pattern := "gs://bkt/gcsup-parts/" + res.ID + "-*"
 		if len(warnings) != 1 || !strings.Contains(warnings[0], pattern) {

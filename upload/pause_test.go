@@ -108,9 +108,7 @@ func TestPause(t *testing.T) {
 				if !tt.spec.Gzip {
 					w.wantOnlyObject(content)
 				}
-				if err := up.Pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
-					t.Errorf("Pause of a finished upload: %v, want ErrNotFound", err)
-				}
+				w.wantError(up.Pause(w.t.Context(), id), state.ErrNotFound)
 			})
 		})
 	}
@@ -155,9 +153,7 @@ func TestCancelRunningFails(t *testing.T) {
 		up := w.uploader(resumable)
 		id, result := w.begin(up, path, spec)
 		w.addFaults(faults.Fault{Times: -1, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}})
-		if err := up.Cancel(w.t.Context(), id); !errors.Is(err, session.ErrRetriesExhausted) {
-			t.Errorf("Cancel: %v, want ErrRetriesExhausted", err)
-		}
+		w.wantError(up.Cancel(w.t.Context(), id), session.ErrRetriesExhausted)
 		if got := <-result; !errors.Is(got.err, session.ErrCanceled) {
 			t.Errorf("the call returned %v", got.err)
 		}
@@ -183,9 +179,7 @@ func TestPauseOfNothing(t *testing.T) {
 				t.Errorf("%s of nothing: %v, want ErrNotFound", name, err)
 			}
 		}
-		if err := w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("Pause without a store: %v, want ErrNotFound", err)
-		}
+		w.wantError(w.uploader(func(o *upload.Options) { o.Store = nil }).Pause(w.t.Context(), id), state.ErrNotFound)
 		_, result := w.begin(other, path, spec)
 		for name, pause := range map[string]func(context.Context, string) error{"Pause": up.Pause, "Cancel": up.Cancel} {
 			if err := pause(w.t.Context(), id); !errors.Is(err, state.ErrInUse) {

@@ -70,9 +70,7 @@ func TestPrune(t *testing.T) {
 		}, state: upload.SessionOpen},
 		{name: "finished", finish: true, state: upload.SessionFinished, deleted: true},
 		{name: "finished, and replaced", finish: true, prepare: func(w *world, _ string) {
-			if _, err := w.uploader().Reader(w.t.Context(), strings.NewReader("another"), spec); err != nil {
-				w.t.Fatal(err)
-			}
+			w.done(w.uploader().Reader(w.t.Context(), strings.NewReader("another"), spec))
 		}, state: upload.SessionFinished},
 		{name: "finished, and the object cannot be looked at", finish: true, faults: []faults.Fault{
 			{Match: faults.Match{Op: faults.OpGet}, Times: 100, Do: faults.Action{Effect: faults.EffectStatus, Status: 503}},
@@ -129,9 +127,7 @@ func TestPrune(t *testing.T) {
 						return
 					}
 					if left == 0 {
-						if _, err := w.uploader().Query(ctx, id); !errors.Is(err, state.ErrNotFound) {
-							t.Errorf("Query after Prune: %v", err)
-						}
+						w.fails(state.ErrNotFound)(w.uploader().Query(ctx, id))
 					}
 					if tt.missing && !dry {
 						if last := w.srv.Requests()[len(w.srv.Requests())-1]; last.Op != faults.OpCancel || last.Status != 499 {
@@ -172,9 +168,7 @@ func TestPruneKeeps(t *testing.T) {
 		require.NoError(t, err)
 		defer unlock()
 		want := map[string]error{"1-damaged": state.ErrCorrupt, "2-elsewhere": session.ErrURIMismatch, "3-used": state.ErrInUse}
-		if _, err := w.uploader().Query(ctx, "3-used"); !errors.Is(err, state.ErrInUse) {
-			t.Errorf("Query: %v, want ErrInUse", err)
-		}
+		w.fails(state.ErrInUse)(w.uploader().Query(ctx, "3-used"))
 		w.cancelSession(id)
 		before := len(w.srv.Requests())
 		deleted := 0

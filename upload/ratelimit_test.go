@@ -118,9 +118,7 @@ func TestRateLimitDeadline(t *testing.T) {
 						t.Errorf("the limit is %d", limit.Limit())
 					}
 					w.wantSaved(count(way.saved))
-					if _, err := up.File(w.t.Context(), path, spec); err != nil {
-						t.Error(err)
-					}
+					w.done(up.File(w.t.Context(), path, spec))
 					w.wantObject("obj", content)
 				})
 			})
@@ -145,9 +143,7 @@ func TestRateLimitPause(t *testing.T) {
 				for _, name := range []string{"a", "b"} {
 					up := w.uploader(limited(limit), way.with)
 					both.Go(func() {
-						if _, err := up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: name}); err != nil {
-							t.Error(err)
-						}
+						w.fails(nil)(up.File(w.t.Context(), path, upload.Spec{Bucket: "bkt", Object: name}))
 					})
 				}
 				both.Wait()

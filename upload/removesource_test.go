@@ -211,9 +211,7 @@ func TestRemoveSourceOfMissingObject(t *testing.T) {
 				path := w.file(content)
 				call, theirs := removing, []byte("other")
 				if found {
-					if _, err := w.uploader(largeChunks).File(w.t.Context(), path, spec); err != nil {
-						w.t.Fatal(err)
-					}
+					w.done(w.uploader(largeChunks).File(w.t.Context(), path, spec))
 					call.Skip, theirs = upload.SkipIdentical, content
 				} else {
 					w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}})
@@ -426,18 +424,12 @@ func TestRemoveSourceBelow(t *testing.T) {
 				w.t.Errorf("%s: %+v, %v", res.Path, res, err)
 			}
 		}
-		if err := removed[jobs[0].Path]; !errors.Is(err, chunk.ErrNotRegular) {
-			w.t.Errorf("through a link: %v", err)
-		}
+		w.wantError(removed[jobs[0].Path], chunk.ErrNotRegular)
 		if err := removed[jobs[1].Path]; err != nil {
 			w.t.Errorf("below a link: %v", err)
 		}
-		if _, err := os.Stat(outside); err != nil {
-			w.t.Error(err)
-		}
-		if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
-			w.t.Errorf("the file is left: %v", err)
-		}
+		w.done(os.Stat(outside))
+		w.fails(fs.ErrNotExist)(os.Stat(kept))
 	})
 }
 
@@ -467,9 +459,7 @@ func TestUnsaved(t *testing.T) {
 		})
 		content := data(10 * mib)
 		path := w.file(content)
-		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, syscall.ENOSPC) {
-			w.t.Errorf("a full disk: %v", err)
-		}
+		w.fails(syscall.ENOSPC)(up.File(w.t.Context(), path, spec))
 		res, err := withCall(up, upload.CallOptions{Unsaved: true}).File(w.t.Context(), path, spec)
 		if err != nil || res.Parts != nil || res.ID != "" {
 			w.t.Errorf("%+v, %v", res, err)

@@ -236,9 +236,7 @@ func TestSourceChanged(t *testing.T) {
 				}
 				old := []byte("the object that was there before")
 				require.NoError(t, os.WriteFile(filepath.Join(w.dir, "old"), old, 0o600))
-				if _, err := w.uploader().File(w.t.Context(), filepath.Join(w.dir, "old"), spec); err != nil {
-					t.Fatal(err)
-				}
+				w.done(w.uploader().File(w.t.Context(), filepath.Join(w.dir, "old"), spec))
 				require.NoError(t, tt.change(path))
 				w.letPass(path)
 				now, err := os.ReadFile(path)
@@ -388,13 +386,9 @@ func TestCrashWhileStartingOver(t *testing.T) {
 				ctx, die := context.WithCancel(w.t.Context())
 				p := &process{Store: w.store}
 				time.AfterFunc(6*time.Second, func() { p.dead.Store(true); die() })
-				if _, err := w.uploader(over.option, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec); !errors.Is(err, context.Canceled) {
-					t.Fatalf("error = %v", err)
-				}
+				w.fails(context.Canceled)(w.uploader(over.option, func(o *upload.Options) { o.Store = p }).File(ctx, path, spec))
 				time.Sleep(time.Minute) // the goroutine of the dead process holds the lock for some seconds
-				if _, err := w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec); err != nil {
-					t.Errorf("the next call: %v\n%s", err, w.trace())
-				}
+				w.done(w.uploader(func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, spec))
 			})
 		})
 	}
@@ -410,9 +404,7 @@ func TestSmallFilesNeedNoStore(t *testing.T) {
 		broken := func(o *upload.Options) {
 			o.Store = hook(w.store, failAfter(0, os.ErrPermission), "Load", "Save", "Delete", "Lock")
 		}
-		if _, err := w.uploader(broken).File(w.t.Context(), path, spec); err != nil {
-			t.Error(err)
-		}
+		w.done(w.uploader(broken).File(w.t.Context(), path, spec))
 		w.wantObject("obj", content)
 		if got := files(w.t.Context(), w.uploader(broken), w.jobs(2, 1000), nil); ended(got, nil) != 2 {
 			t.Errorf("a batch: %+v", got)

@@ -39,9 +39,7 @@ func TestSavedUploadHasTheSessionsOptions(t *testing.T) {
 			t.Errorf("token.Spec = %+v, want the options with which its session was started", doc.Spec)
 		}
 		// Another writer makes the object. Third run: session lost once more.
-		if _, err := w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec); err != nil {
-			t.Fatal(err)
-		}
+		w.done(w.uploader(func(o *upload.Options) { o.Store = nil }).File(w.t.Context(), writeOther(w, "other"), spec))
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpQuery}, Do: faults.Action{Effect: faults.EffectNotFound}})
 		_, err = w.uploader().File(w.t.Context(), path, first)
 		if !errors.Is(err, session.ErrPrecondition) {

@@ -151,9 +151,7 @@ func TestSecondWriter(t *testing.T) {
 
 					// What is committed stays, and later calls replace nothing, either.
 					from := len(w.srv.Requests())
-					if _, err := w.uploader(way.options).File(w.t.Context(), path, spec); !errors.Is(err, session.ErrOutcomeUnknown) {
-						t.Errorf("the next call: %v", err)
-					}
+					w.fails(session.ErrOutcomeUnknown)(w.uploader(way.options).File(w.t.Context(), path, spec))
 					for saved, err := range w.uploader(way.options).Prune(w.t.Context(), nil) {
 						if !errors.Is(err, session.ErrOutcomeUnknown) || saved.Deleted {
 							t.Errorf("prune: %v, deleted %v", err, saved.Deleted)
@@ -167,9 +165,7 @@ func TestSecondWriter(t *testing.T) {
 					w.wantSaved(1)
 
 					// The caller decides.
-					if _, err := w.uploader(way.options, func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, spec); err != nil {
-						t.Fatalf("restart: %v\n%s", err, w.trace())
-					}
+					w.done(w.uploader(way.options, func(o *upload.Options) { o.Restart = true }).File(w.t.Context(), path, spec))
 					w.wantOnlyObject(content)
 					w.wantNoUploads()
 					w.wantSaved(0)

@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"errors"
 	"os"
 	"testing"
 	"time"
@@ -89,15 +88,11 @@ func TestSkippedFileIsNotSettled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(w *world) {
 		path := w.file(data(9 * mib))
-		if _, err := w.uploader().File(w.t.Context(), path, spec); err != nil {
-			t.Fatal(err)
-		}
+		w.done(w.uploader().File(w.t.Context(), path, spec))
 		w.setModTime(path, w.realNow().Add(2500*time.Millisecond))
 		began := time.Now()
 		onlyNew := upload.Spec{Bucket: "bkt", Object: "obj", IfGenerationMatch: new(int64)}
-		if _, err := w.uploader().File(w.t.Context(), path, onlyNew); !errors.Is(err, session.ErrPrecondition) {
-			t.Errorf("error = %v, want ErrPrecondition", err)
-		}
+		w.fails(session.ErrPrecondition)(w.uploader().File(w.t.Context(), path, onlyNew))
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("the upload waited %v", waited)
 		}

@@ -101,15 +101,11 @@ func TestShortStreamPrecondition(t *testing.T) {
 		onlyNew.IfGenerationMatch = new(int64)
 		late := readerFunc(func([]byte) (int, error) {
 			// Another client writes the object after the precondition was checked.
-			if _, err := w.uploader().Bytes(w.t.Context(), []byte("of another writer"), spec); err != nil {
-				t.Error(err)
-			}
+			w.fails(nil)(w.uploader().Bytes(w.t.Context(), []byte("of another writer"), spec))
 			return 0, io.EOF
 		})
 		for _, r := range []io.Reader{late, iotest.ErrReader(errors.New("read"))} {
-			if _, err := w.uploader().Reader(w.t.Context(), r, onlyNew); !errors.Is(err, session.ErrPrecondition) {
-				t.Errorf("error = %v, want ErrPrecondition", err)
-			}
+			w.fails(session.ErrPrecondition)(w.uploader().Reader(w.t.Context(), r, onlyNew))
 			w.wantObject("obj", []byte("of another writer"))
 		}
 	})
@@ -241,9 +237,7 @@ func TestStreamsReturnMemory(t *testing.T) {
 						}
 					}
 					w.srv.ClearFaults()
-					if _, err := up.Reader(w.t.Context(), &zeroReader{size: 8 * mib}, upload.Spec{Bucket: "bkt", Object: "probe"}); err != nil {
-						t.Fatal(err)
-					}
+					w.done(up.Reader(w.t.Context(), &zeroReader{size: 8 * mib}, upload.Spec{Bucket: "bkt", Object: "probe"}))
 					var sizes []int64
 					for _, r := range w.srv.Requests() {
 						if r.Op == faults.OpPut && r.Object == "probe" {

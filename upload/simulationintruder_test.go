@@ -43,9 +43,7 @@ func (i *intruder) watch(w *world, next http.RoundTripper) http.RoundTripper {
 			_ = resp.Body.Close()
 		}
 		// Not by a request, which could be met by a fault.
-		if _, err := w.srv.PutObject(fakegcs.Object{Bucket: spec.Bucket, Name: spec.Object}, strings.NewReader(intruderContent)); err != nil {
-			w.t.Error(err)
-		}
+		w.fails(nil)(w.srv.PutObject(fakegcs.Object{Bucket: spec.Bucket, Name: spec.Object}, strings.NewReader(intruderContent)))
 		i.wrote.Store(true)
 		return nil, errReset
 	})

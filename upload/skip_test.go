@@ -67,9 +67,7 @@ func TestCallSkip(t *testing.T) {
 				inBubble(t, nil, func(w *world) {
 					path := w.file(content)
 					if tt.object != nil {
-						if _, err := w.uploader().Bytes(w.t.Context(), tt.object, spec); err != nil {
-							t.Fatal(err)
-						}
+						w.done(w.uploader().Bytes(w.t.Context(), tt.object, spec))
 					}
 					before := w.srv.Stats().Ops
 					up := withCall(w.uploader(largeChunks), upload.CallOptions{Skip: tt.rule})
@@ -110,13 +108,9 @@ func TestStreamSkip(t *testing.T) {
 			}
 		}
 		w.wantObject("obj", content)
-		if _, err := with(upload.SkipIdentical).Reader(w.t.Context(), bytes.NewReader(content), spec); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("Reader with SkipIdentical: %v, want ErrInvalid", err)
-		}
+		w.fails(session.ErrInvalid)(with(upload.SkipIdentical).Reader(w.t.Context(), bytes.NewReader(content), spec))
 		writer := with(upload.SkipExisting).NewWriter(w.t.Context(), spec)
-		if err := writer.Close(); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("Writer: %v, want ErrInvalid", err)
-		}
+		w.wantError(writer.Close(), session.ErrInvalid)
 		if _, err := w.uploader().With(upload.CallOptions{Skip: 99}); !errors.Is(err, session.ErrInvalid) || !strings.Contains(err.Error(), "Skip(99)") {
 			t.Errorf("an unknown rule: %v, want ErrInvalid", err)
 		}

@@ -134,9 +134,7 @@ func TestReaderAtResume(t *testing.T) {
 			_, err := w.uploader(with...).ReaderAt(w.t.Context(), bytes.NewReader(other), int64(len(other)), "report@7", spec)
 			return err
 		}
-		if err := again(); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("other bytes under the same identity: error = %v, want ErrSourceChanged", err)
-		}
+		w.wantError(again(), session.ErrSourceChanged)
 		w.wantNoObject("obj")
 		require.NoError(t, again(func(o *upload.Options) { o.RestartChanged = true }))
 		w.wantObject("obj", other)
@@ -171,16 +169,10 @@ func TestFS(t *testing.T) {
 					require.NoError(t, os.MkdirAll(filepath.Join(dir, "d"), 0o700))
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "d", "f"), content, 0o600))
 					fsys := open(dir)
-					if _, err := w.uploader().FS(w.t.Context(), fsys, "d/f", spec); err != nil {
-						t.Fatal(err)
-					}
+					w.done(w.uploader().FS(w.t.Context(), fsys, "d/f", spec))
 					w.wantObject("obj", content)
-					if _, err := w.uploader().FS(w.t.Context(), fsys, "d", spec); !errors.Is(err, chunk.ErrNotRegular) {
-						t.Errorf("directory: error = %v, want ErrNotRegular", err)
-					}
-					if _, err := w.uploader().FS(w.t.Context(), fsys, "none", spec); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("missing file: error = %v, want fs.ErrNotExist", err)
-					}
+					w.fails(chunk.ErrNotRegular)(w.uploader().FS(w.t.Context(), fsys, "d", spec))
+					w.fails(fs.ErrNotExist)(w.uploader().FS(w.t.Context(), fsys, "none", spec))
 				})
 			})
 		}

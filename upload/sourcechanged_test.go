@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"errors"
 	"testing"
 
 	"gcsup/fakegcs/faults"
@@ -27,9 +26,7 @@ func TestEditedBeforeAFailure(t *testing.T) {
 				}
 			}
 		})
-		if _, err := up.File(w.t.Context(), path, spec); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v, want ErrSourceChanged", err)
-		}
+		w.fails(session.ErrSourceChanged)(up.File(w.t.Context(), path, spec))
 		w.wantNoObject("obj")
 	})
 }

@@ -121,9 +121,7 @@ func TestSpoolOfAWriter(t *testing.T) {
 		up := w.uploader(w.spooling(0))
 		for _, abort := range []bool{true, false} {
 			writer := up.NewWriter(w.t.Context(), spec)
-			if _, err := writer.ReadFrom(must(os.Open(w.file(content)))); err != nil {
-				t.Fatal(err)
-			}
+			w.done(writer.ReadFrom(must(os.Open(w.file(content)))))
 			synctest.Wait()
 			if names, size := w.spooled(); size != 5*mib {
 				t.Errorf("%d bytes are in the spool: %q", size, names)
@@ -265,9 +263,7 @@ func TestSpoolOutlastsAnOutage(t *testing.T) {
 			t.Fatalf("error = %v, %+v", err, res)
 		}
 		w.srv.ClearFaults()
-		if _, err := w.uploader().Resume(w.t.Context(), res.ID); err != nil {
-			t.Fatal(err)
-		}
+		w.done(w.uploader().Resume(w.t.Context(), res.ID))
 		w.wantObject("obj", content)
 		w.wantNoSpool()
 	})
@@ -365,9 +361,7 @@ func TestSpoolInUse(t *testing.T) {
 				t.Errorf("%s: %v, want an error that names the process", name, err)
 			}
 		}
-		if _, err := end(); err != nil {
-			t.Error(err)
-		}
+		w.done(end())
 	})
 }
 
@@ -382,9 +376,7 @@ func TestSpoolSendsLongRequests(t *testing.T) {
 			for _, f := range with {
 				opts = append(opts, f(w))
 			}
-			if _, err := w.uploader(opts...).Reader(w.t.Context(), io.LimitReader(zeros{}, 80*mib), spec); err != nil {
-				t.Fatal(err)
-			}
+			w.done(w.uploader(opts...).Reader(w.t.Context(), io.LimitReader(zeros{}, 80*mib), spec))
 			n = strings.Count(w.trace(), "put ")
 		})
 		return n
@@ -493,9 +485,7 @@ func TestSpoolAway(t *testing.T) {
 					}
 				}
 				if away == "all" {
-					if _, err := up.Reader(w.t.Context(), pieces(content), spec); !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("a new stream: %v", err)
-					}
+					w.fails(fs.ErrNotExist)(up.Reader(w.t.Context(), pieces(content), spec))
 				}
 				if p, err := firstOf(up.Prune(w.t.Context(), nil)); err != nil || p.State != want || p.Deleted {
 					t.Errorf("pruned: %+v, %v", p, err)
@@ -515,9 +505,7 @@ func TestSpoolAway(t *testing.T) {
 			if away == "all" {
 				require.NoError(t, os.Rename(elsewhere, dir))
 			}
-			if _, err := up.Resume(w.t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+			w.done(up.Resume(w.t.Context(), id))
 			w.wantOnlyObject(content)
 		})
 	}
@@ -561,9 +549,7 @@ func TestSpoolName(t *testing.T) {
 			}
 		}
 		for _, id := range ids[:2] {
-			if _, err := w.uploader().Resume(w.t.Context(), id); err != nil {
-				t.Error(err)
-			}
+			w.done(w.uploader().Resume(w.t.Context(), id))
 		}
 		w.wantObject("obj", data(mib))
 		w.wantNothing()
@@ -610,9 +596,7 @@ func TestSpoolSessionIsSavedFirst(t *testing.T) {
 				if !errors.Is(err, syscall.ENOSPC) || !res.Resumable {
 					t.Errorf("error = %v, %+v", err, res)
 				}
-				if _, err := w.uploader().Resume(w.t.Context(), res.ID); err != nil {
-					t.Error(err)
-				}
+				w.done(w.uploader().Resume(w.t.Context(), res.ID))
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -635,9 +619,7 @@ func TestSpoolNotRemoved(t *testing.T) {
 		require.NoError(t, err)
 		obstacle := filepath.Join(w.spoolDir(), saved.ID, "obstacle")
 		require.NoError(t, os.Mkdir(obstacle, 0o700))
-		if _, err := end(); err != nil {
-			t.Error(err)
-		}
+		w.done(end())
 		w.wantObject("obj", content)
 		w.wantSaved(1)
 		require.NoError(t, os.Remove(obstacle))
@@ -666,9 +648,7 @@ func TestSpoolOfARefusedStream(t *testing.T) {
 	corruptLast := corrupt
 	corruptLast.Match.Op = faults.OpFinalize
 	write := func(w *world) {
-		if _, err := w.srv.PutObject(fakegcs.Object{Bucket: "bkt", Name: "obj"}, strings.NewReader("of another writer")); err != nil {
-			w.t.Error(err)
-		}
+		w.done(w.srv.PutObject(fakegcs.Object{Bucket: "bkt", Name: "obj"}, strings.NewReader("of another writer")))
 	}
 	for _, tt := range []struct {
 		name  string
@@ -763,9 +743,7 @@ func TestSpoolRefusedSession(t *testing.T) {
 				}
 				w.srv.ClearFaults()
 				w.addFaults(tt.second...)
-				if _, err = w.uploader().Resume(w.t.Context(), res.ID); err != nil {
-					t.Fatalf("resumed: %v\n%s", err, w.trace())
-				}
+				w.done(w.uploader().Resume(w.t.Context(), res.ID))
 				w.wantObject("obj", content)
 				w.wantNothing()
 			})

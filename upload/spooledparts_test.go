@@ -74,9 +74,7 @@ func TestSpoolInPartsRemovedByTheNext(t *testing.T) {
 		next.moveSpool()
 		other := spec
 		other.Object = "other"
-		if _, err := tightStream.uploader(next).Reader(w.t.Context(), steady(content), other); err != nil {
-			t.Error(err)
-		}
+		w.done(tightStream.uploader(next).Reader(w.t.Context(), steady(content), other))
 		w.wantNoObject("obj")
 		next.wantNothing()
 	})
@@ -177,9 +175,7 @@ func TestSpoolInPartsOutlastsAnOutage(t *testing.T) {
 			}
 			store.dead.Store(false)
 		})
-		if _, err := end(); err != nil {
-			t.Error(err)
-		}
+		w.done(end())
 		w.wantOnlyObject(content)
 	})
 }
@@ -202,9 +198,7 @@ func TestSpoolInPartsEndsInAnOutage(t *testing.T) {
 			interrupt()
 			got := <-ended
 			w.srv.ClearFaults()
-			if _, err := w.uploader().Resume(w.t.Context(), got.res.ID); err != nil {
-				t.Errorf("Resume: %v\n%s", err, w.trace())
-			}
+			w.done(w.uploader().Resume(w.t.Context(), got.res.ID))
 			w.wantOnlyObject(content)
 		})
 		// A service without an answer to the start of a multipart upload has sessions.

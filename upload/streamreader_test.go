@@ -125,14 +125,10 @@ func TestReaderReadsLittleBeforeTheSession(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, nil, func(w *world) {
-				if _, err := w.uploader().Reader(w.t.Context(), pieces(data(1)), upload.Spec{Bucket: "bkt", Object: "old"}); err != nil {
-					t.Fatal(err)
-				}
+				w.done(w.uploader().Reader(w.t.Context(), pieces(data(1)), upload.Spec{Bucket: "bkt", Object: "old"}))
 				w.addFaults(tt.faults...)
 				r := bytes.NewReader(data(5 * q))
-				if _, err := w.uploader().Reader(w.t.Context(), r, tt.spec); !errors.Is(err, tt.want) {
-					t.Errorf("error = %v, want %v", err, tt.want)
-				}
+				w.fails(tt.want)(w.uploader().Reader(w.t.Context(), r, tt.spec))
 				if n := 5*q - int64(r.Len()); n != tt.read {
 					t.Errorf("%d bytes were read, want %d", n, tt.read)
 				}

@@ -52,9 +52,7 @@ finalize 2097152-2359302/2359303 -> 200
 		inBubble(t, &fakegcs.Options{Faults: tt.faults}, func(w *world) {
 			content := data(tt.size)
 			opts := func(o *upload.Options) { o.ChunkSize, o.Window = tt.chunk, int(tt.window) }
-			if _, err := w.uploader(opts).Reader(w.t.Context(), pieces(content), spec); err != nil {
-				t.Fatal(err)
-			}
+			w.done(w.uploader(opts).Reader(w.t.Context(), pieces(content), spec))
 			w.wantObject("obj", content)
 			if got := w.trace(); got != tt.want {
 				t.Errorf("window %d: requests\n%swant\n%s", tt.window, got, tt.want)

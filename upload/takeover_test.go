@@ -156,9 +156,7 @@ func TestOtherSourceRefused(t *testing.T) {
 				t.Errorf("%s: %v, import: %v, want %v", tt.name, err, ierr, tt.want)
 			}
 		}
-		if _, err := w.uploader().TakeOver(ctx, "0123", path); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("no such upload: %v", err)
-		}
+		w.fails(state.ErrNotFound)(w.uploader().TakeOver(ctx, "0123", path))
 		if w.wantSaved(1); !bytes.Equal(w.export(id), before) {
 			t.Error("the saved upload was changed")
 		}

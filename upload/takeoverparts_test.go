@@ -1,7 +1,6 @@
 package upload_test
 
 import (
-	"errors"
 	"testing"
 )
 
@@ -13,9 +12,7 @@ func TestTakeOverOfPartsReplaced(t *testing.T) {
 		ctx, path := w.t.Context(), w.file(data(multipartLarge))
 		old := w.interruptMultipart(path)
 		moved := w.moveFile(path)
-		if _, err := w.uploader(killedAfter(1)).TakeOver(ctx, old, moved); !errors.Is(err, errKilled) {
-			t.Fatalf("TakeOver = %v", err)
-		}
+		w.fails(errKilled)(w.uploader(killedAfter(1)).TakeOver(ctx, old, moved))
 		other := w.interruptAt(moved, spec, committing, largeChunks)
 		if res, err := w.uploader(byMultipart).Resume(ctx, old); err != nil || res.ID != other.ID {
 			t.Errorf("Resume = %+v, %v, want upload %s", res, err, other.ID)

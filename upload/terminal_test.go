@@ -144,9 +144,7 @@ func TestEveryFileHasOneTerminalEvent(t *testing.T) {
 			jobs = append(jobs, job)
 		}
 		for _, name := range []string{"seen", "unseen"} {
-			if _, err := w.uploader(quiet).Reader(w.t.Context(), strings.NewReader("x"), upload.Spec{Bucket: "bkt", Object: name}); err != nil {
-				t.Fatal(err)
-			}
+			w.done(w.uploader(quiet).Reader(w.t.Context(), strings.NewReader("x"), upload.Spec{Bucket: "bkt", Object: name}))
 		}
 		refused := errors.New("the file was not readable")
 		add("bkt", "new", nil)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -262,6 +263,37 @@ func (w *world) wantSaved(n int) {
 	require.NoError(w.t, err)
 	if len(ids) != n {
 		w.t.Errorf("%d uploads are saved, want %d", len(ids), n)
+	}
+}
+
+// done stops the test if a call failed.
+func (w *world) done(_ any, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("%v\n%s", err, w.trace())
+	}
+}
+
+// result is done, and returns the result.
+func (w *world) result(res *upload.Result, err error) *upload.Result {
+	w.t.Helper()
+	w.done(res, err)
+	return res
+}
+
+// fails returns a function that gets the results of a call in any goroutine, and fails the test unless the error is want.
+func (w *world) fails(want error) func(any, error) {
+	return func(_ any, err error) {
+		w.t.Helper()
+		w.wantError(err, want)
+	}
+}
+
+// wantError fails the test unless err is want.
+func (w *world) wantError(err, want error) {
+	w.t.Helper()
+	if !errors.Is(err, want) {
+		w.t.Errorf("error = %v, want %v", err, want)
 	}
 }
 

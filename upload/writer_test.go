@@ -53,9 +53,7 @@ func TestWriter(t *testing.T) {
 			if err := out.Close(); err != nil {
 				t.Errorf("second Close: %v", err)
 			}
-			if _, err := out.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
-				t.Errorf("Write after Close: error = %v, want fs.ErrClosed", err)
-			}
+			w.fails(fs.ErrClosed)(out.Write([]byte("x")))
 			out.Abort()
 			w.wantObject("obj", data(size))
 		})
@@ -72,9 +70,7 @@ func TestWriterAttributes(t *testing.T) {
 			out.ContentType = given
 			out.CacheControl = "no-store"
 			out.Metadata = map[string]string{"k": "v"}
-			if _, err := io.WriteString(out, "<html><body>"); err != nil {
-				t.Fatal(err)
-			}
+			w.done(io.WriteString(out, "<html><body>"))
 			require.NoError(t, out.Close())
 			o, _ := w.srv.Object("bkt", "obj")
 			if o.ContentType != want || o.CacheControl != "no-store" || o.Metadata["k"] != "v" {
@@ -195,9 +191,7 @@ func TestWriterFailsAtOnce(t *testing.T) {
 		if _, again := out.Write([]byte("x")); !errors.Is(again, session.ErrPermission) {
 			t.Errorf("next Write: %v", again)
 		}
-		if err := out.Close(); !errors.Is(err, session.ErrPermission) {
-			t.Errorf("Close: %v", err)
-		}
+		w.wantError(out.Close(), session.ErrPermission)
 		if r := out.Result(); r == nil || r.Object != nil {
 			t.Errorf("result = %+v", r)
 		}
@@ -209,12 +203,8 @@ func TestWriterFailsAtOnce(t *testing.T) {
 func TestWriterInvalid(t *testing.T) {
 	inBubble(t, nil, func(w *world) {
 		out := w.uploader().NewWriter(w.t.Context(), upload.Spec{Bucket: "bkt"})
-		if err := writeAll(out, data(20*mib), 1<<20); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("error = %v, want ErrInvalid", err)
-		}
-		if err := out.Close(); !errors.Is(err, session.ErrInvalid) {
-			t.Errorf("Close: %v", err)
-		}
+		w.wantError(writeAll(out, data(20*mib), 1<<20), session.ErrInvalid)
+		w.wantError(out.Close(), session.ErrInvalid)
 	})
 }
 
@@ -242,9 +232,7 @@ func TestWriterFile(t *testing.T) {
 					}
 					f, err := os.Open(w.file(data(size)))
 					require.NoError(t, err)
-					if _, err := f.Seek(from, io.SeekStart); err != nil {
-						t.Fatal(err)
-					}
+					w.done(f.Seek(from, io.SeekStart))
 					up := w.uploader(func(o *upload.Options) { o.Window, o.ChunkSize = int(mib), mib })
 					out := up.NewWriter(w.t.Context(), spec)
 					defer out.Abort()
@@ -256,9 +244,7 @@ func TestWriterFile(t *testing.T) {
 						t.Errorf("the offset of the file is %d, %v, want %d", at, err, size)
 					}
 					require.NoError(t, f.Close())
-					if _, err := io.WriteString(out, "trailer"); err != nil {
-						t.Fatal(err)
-					}
+					w.done(io.WriteString(out, "trailer"))
 					if err := out.Close(); err != nil {
 						t.Fatalf("%d bytes from %d, fault %d: %v", size, from, i, err)
 					}
@@ -317,12 +303,8 @@ func TestWriterFileChanges(t *testing.T) {
 		require.NoError(t, err)
 		defer f.Close()
 		out := up.NewWriter(w.t.Context(), spec)
-		if _, err := io.Copy(out, f); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("error = %v, want ErrSourceChanged", err)
-		}
-		if err := out.Close(); !errors.Is(err, session.ErrSourceChanged) {
-			t.Errorf("Close: %v", err)
-		}
+		w.fails(session.ErrSourceChanged)(io.Copy(out, f))
+		w.wantError(out.Close(), session.ErrSourceChanged)
 		w.wantNoObject("obj")
 		w.wantNoSession()
 	})
@@ -330,14 +312,10 @@ func TestWriterFileChanges(t *testing.T) {
 		f, err := os.Open(w.file(data(5 * mib)))
 		require.NoError(t, err)
 		out := w.uploader().NewWriter(w.t.Context(), spec)
-		if _, err := out.ReadFrom(f); err != nil {
-			t.Fatal(err)
-		}
+		w.done(out.ReadFrom(f))
 		f.Close()
 		w.addFaults(faults.Fault{Match: faults.Match{Op: faults.OpFinalize}, Do: faults.Action{Effect: faults.EffectNotFound}})
-		if err := out.Close(); !errors.Is(err, session.ErrSessionLost) {
-			t.Errorf("error = %v, want ErrSessionLost", err)
-		}
+		w.wantError(out.Close(), session.ErrSessionLost)
 		w.wantNoObject("obj")
 	})
 }
@@ -352,9 +330,7 @@ func TestWriterEmptyWrites(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		if _, err := fmt.Fprint(out, "x"); err != nil {
-			t.Fatal(err)
-		}
+		w.done(fmt.Fprint(out, "x"))
 		require.NoError(t, out.Close())
 		w.wantObject("obj", []byte("x"))
 	})
@@ -382,9 +358,7 @@ func TestWriterFileCommittedLate(t *testing.T) {
 		if n, err := out.ReadFrom(f); err != nil || n != int64(len(content)) {
 			t.Errorf("ReadFrom = %d, %v", n, err)
 		}
-		if _, err := io.WriteString(out, "trailer"); err != nil {
-			t.Error(err)
-		}
+		w.done(io.WriteString(out, "trailer"))
 		require.NoError(t, out.Close())
 		w.wantObject("obj", append(bytes.Clone(content), "trailer"...))
 		for _, f := range w.srv.FaultReport() {
@@ -411,9 +385,7 @@ func TestWriterInterrupted(t *testing.T) {
 		if !ok || e.Resumable { // a race if the upload sets it later
 			t.Errorf("error = %v, want an InterruptedError that is not resumable", err)
 		}
-		if err := out.Close(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close: %v", err)
-		}
+		w.wantError(out.Close(), context.DeadlineExceeded)
 	})
 }
 
@@ -452,9 +424,7 @@ func TestWriterFileHangs(t *testing.T) {
 		}()
 		select {
 		case <-ended:
-			if err := <-read; !errors.Is(err, context.Canceled) {
-				t.Errorf("ReadFrom: %v", err)
-			}
+			w.wantError(<-read, context.Canceled)
 		case <-time.After(time.Minute):
 			t.Error("Abort has not returned after a minute")
 		}

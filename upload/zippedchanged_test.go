@@ -82,9 +82,7 @@ func TestZippedInPartsChangesLast(t *testing.T) {
 		if n := strings.Count(w.operations(), "parts-put"); n != 5 {
 			t.Errorf("%d parts were sent", n)
 		}
-		if _, err := w.uploader(streamParts, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, zipped); err != nil {
-			t.Fatalf("%v\n%s", err, w.trace())
-		}
+		w.done(w.uploader(streamParts, func(o *upload.Options) { o.RestartChanged = true }).File(w.t.Context(), path, zipped))
 		w.wantZipped(flipped(content, 100))
 	})
 }
