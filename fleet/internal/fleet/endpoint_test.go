@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // otherEndpoint returns another name of the service.
@@ -32,11 +33,7 @@ func (w *world) dataRequests() (n int) {
 // run. A worker with the right endpoint uploads the files. Without one, they become dead letters.
 func TestOtherEndpoint(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("large", 9<<20, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "large": 9 << 20})
 	other := w.otherEndpoint()
 	elsewhere := func(o *fleet.WorkerOptions) { o.Upload.Endpoint, o.MaxFailures, o.UntilEmpty = other, 1, false }
 	before := w.dataRequests()
@@ -50,19 +47,15 @@ func TestOtherEndpoint(t *testing.T) {
 	}
 	w.run(t.Context(), w.worker(q, "right", nil))
 	w.check()
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters: %v", got)
-	}
+	w.wantLetters(q, nil)
 	select {
 	case <-wrong.done:
 		t.Error("a message for another endpoint has ended a worker")
 	default:
 	}
 
-	w = newWorld(t, nil)
-	w.write("b", 1000, 3)
-	q, other = w.queue(), w.otherEndpoint()
-	w.submit(q)
+	w, q = submitted(t, nil, map[string]int{"b": 1000})
+	other = w.otherEndpoint()
 	w.start("wrong", elsewhere)
 	w.await("empty", func() bool { return w.status(q).Tasks == 0 })
 	err := q.Failed(t.Context(), func(_ string, l fleet.DeadLetter) error {
@@ -71,7 +64,6 @@ func TestOtherEndpoint(t *testing.T) {
 		}
 		return nil
 	})
-	if got := w.letters(q); err != nil || len(got) != 1 {
-		t.Errorf("dead letters: %v, %v, want that of b", got, err)
-	}
+	require.NoError(t, err)
+	w.wantLetters(q, map[string]string{"tree/b": "endpoint"})
 }
