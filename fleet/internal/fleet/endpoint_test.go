@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func (w *world) dataRequests() (n int) {
 }
 
 // TestOtherEndpoint starts a worker whose endpoint is not that of the submission. It sends nothing, and continues to
-// run. A worker with the right endpoint uploads the files. Without one, they become dead letters.
+// run. A worker with the right endpoint uploads the files. Without one, they become dead letters, which can be retried.
 func TestOtherEndpoint(t *testing.T) {
 	t.Parallel()
 	w, q := submitted(t, nil, map[string]int{"a": 1000, "large": 9 << 20})
@@ -56,8 +57,14 @@ func TestOtherEndpoint(t *testing.T) {
 
 	w, q = submitted(t, nil, map[string]int{"b": 1000})
 	other = w.otherEndpoint()
-	w.start("wrong", elsewhere)
-	w.await("empty", func() bool { return w.status(q).Tasks == 0 })
+	var log logBuffer
+	w.ends(w.worker(q, "wrong", func(o *fleet.WorkerOptions) {
+		elsewhere(o)
+		o.UntilEmpty, o.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+	}), fleet.ErrFilesFailed)
+	if text := log.String(); !strings.Contains(text, fleet.ErrEndpoint.Error()) || !strings.Contains(text, other) || !strings.Contains(text, w.gcs.URL) {
+		t.Errorf("the log does not name both endpoints: %s", text)
+	}
 	err := q.Failed(t.Context(), func(_ string, l fleet.DeadLetter) error {
 		if l.Kind != "endpoint" || !strings.Contains(l.Reason, other) || !strings.Contains(l.Reason, w.gcs.URL) || !strings.Contains(l.Reason, "--endpoint") {
 			t.Errorf("dead letter %+v, want both endpoints and what to do", l)
@@ -66,4 +73,7 @@ func TestOtherEndpoint(t *testing.T) {
 	})
 	require.NoError(t, err)
 	w.wantLetters(q, map[string]string{"tree/b": "endpoint"})
+	must(q.RetryFailed(t.Context()))
+	w.ends(w.worker(q, "right", nil), nil)
+	w.check()
 }

@@ -2,10 +2,7 @@ package fleet_test
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,24 +140,4 @@ func TestBadTasks(t *testing.T) {
 		t.Errorf("%d bad tasks failed %d times before the good one was tried", bad, failed)
 	}
 	w.wantLetters(q, nil)
-}
-
-// TestWrongKey starts a worker with another key than that of the first one.
-func TestWrongKey(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	q := w.queue()
-	w.worker(q, "first", nil)
-	w.worker(q, "second", nil)
-	block := must(aes.NewCipher([]byte("another key of 32 bytes, not zer")))
-	other := must(cipher.NewGCM(block))
-	for name, change := range map[string]func(*fleet.WorkerOptions){
-		"another key": func(o *fleet.WorkerOptions) { o.AEAD = other },
-		"no key":      func(o *fleet.WorkerOptions) { o.AEAD, o.Unsealed = nil, true },
-	} {
-		opts := w.options("third", change)
-		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), opts); !errors.Is(err, fleet.ErrStateKey) || !strings.Contains(err.Error(), "delete gs://state-bucket/uploads/fleet-key") {
-			t.Errorf("%s: %v, want ErrStateKey, and what to do", name, err)
-		}
-	}
 }
