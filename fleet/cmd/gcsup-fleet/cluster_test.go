@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
 	"strings"
@@ -27,17 +26,10 @@ func startCluster(t *testing.T) (servers []*server.Server, urls string) {
 	for i, port := range ports {
 		client := unusedPort(t)
 		clients = append(clients, fmt.Sprintf("nats://127.0.0.1:%d", client))
-		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: client, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port, NoAdvertise: true}, Routes: routes,
-		})
-		require.NoError(t, err)
-		go s.Start()
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		servers = append(servers, s)
+		servers = append(servers, serveNATS(t, client, &server.Options{
+			ServerName: fmt.Sprint("n", i), Routes: routes,
+			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port, NoAdvertise: true},
+		}))
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		ready := true
@@ -83,9 +75,8 @@ func TestReplicas(t *testing.T) {
 	defer func(before time.Duration) { openFor = before }(openFor)
 	openFor = 5 * time.Second
 	began := time.Now()
-	var out, errs bytes.Buffer
-	code := execute(t.Context(), []string{"status", "--nats", urls}, stdio{&out, &errs})
-	if took := time.Since(began); code != exit.Temporary || took > openFor+15*time.Second || !strings.Contains(errs.String(), "NATS") {
-		t.Errorf("status without a quorum: exit code %d after %v: %s", code, took, errs.String())
+	code, _, messages := here(t, "status", "--nats", urls)
+	if took := time.Since(began); code != exit.Temporary || took > openFor+15*time.Second || !strings.Contains(messages, "NATS") {
+		t.Errorf("status without a quorum: exit code %d after %v: %s", code, took, messages)
 	}
 }

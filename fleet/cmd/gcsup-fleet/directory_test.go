@@ -35,9 +35,7 @@ func TestStatusOfWork(t *testing.T) {
 	files := map[string][]byte{"large": w.write("large", size), "a": w.write("a", 10)}
 	first := w.work("--chunk-size=1MiB", "--max-wait=1s")
 	w.await("one worker", func(s *fleet.Status) bool { return len(s.Workers) == 1 })
-	if code, messages := w.run("work", "--state=gs://state-bucket/uploads", "--state-unsealed"); code != exit.Temporary || !strings.Contains(messages, "use gcsup-fleet up") {
-		t.Errorf("a second worker: exit code %d: %s", code, messages)
-	}
+	w.wants(exit.Temporary, "use gcsup-fleet up", tryOnce...) // a second worker
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	wait := func() *testprocess.Process {
 		t.Helper()

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -30,18 +29,10 @@ func TestStatusWait(t *testing.T) {
 	w.write("a", 10)
 	status := func(flags string, want int, text string) {
 		t.Helper()
-		cmd := w.command(append([]string{"status", "--wait"}, strings.Fields(flags)...)...)
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		_ = cmd.Run()
-		if code := cmd.ProcessState.ExitCode(); code != want || !strings.Contains(out.String(), text) {
-			t.Errorf("status --wait %s: exit code %d, output %q, want %d and %q", flags, code, out.String(), want, text)
-		}
+		w.wants(want, text, append([]string{"status", "--wait"}, strings.Fields(flags)...)...)
 	}
 	submit := func() { w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree") }
-	work := func() {
-		w.run("work", "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
-	}
+	work := func() { w.run(tryOnce...) }
 	status("", exit.Temporary, "it is not known what was submitted")
 	submit()
 	work()
@@ -58,12 +49,8 @@ func TestStatusWait(t *testing.T) {
 	if err := json.Unmarshal(w.output("status", "--failed", "--json"), &letter); err != nil || letter.Key == "" {
 		t.Errorf("the dead letter has no key: %v", err)
 	}
-	if code, messages := w.run("forget", letter.Key+"0"); code != exit.NoInput {
-		t.Errorf("forget a wrong key: exit code %d: %s", code, messages)
-	}
-	if out := w.output("forget", letter.Key); string(out) != "1 files are forgotten\n" {
-		t.Errorf("forget: %s", out)
-	}
+	w.wants(exit.NoInput, "", "forget", letter.Key+"0")
+	w.wants(exit.OK, "1 files are forgotten\n", "forget", letter.Key)
 	status("", exit.OK, "done ")
 	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "nats")))
 	status("--failed", exit.Temporary, "it is not known what was submitted")
@@ -78,7 +65,7 @@ func TestRetryHint(t *testing.T) {
 	w.write("a", 10)
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/tree")
 	w.write("a", 11)
-	w.run("work", "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed")
+	w.run(tryOnce...)
 	if code, messages := w.run("retry", "--failed"); code != exit.OK || !strings.Contains(messages, "1 files will fail again: ") || !strings.Contains(messages, "--accept-changed") {
 		t.Errorf("exit code %d: %s", code, messages)
 	}
@@ -102,9 +89,7 @@ func TestQueueLostWhileWaiting(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if code, messages := w.run("status", "--wait", "--nats", s.url("admin")); code != exit.Temporary || !strings.Contains(messages, fleet.ErrQueueLost.Error()) {
-		t.Errorf("exit code %d: %s", code, messages)
-	}
+	w.wants(exit.Temporary, fleet.ErrQueueLost.Error(), "status", "--wait", "--nats", s.url("admin"))
 }
 
 // limited is a NATS server with users: admin has all permissions, reader can only read the fleet, blind cannot
@@ -123,21 +108,12 @@ func limitedServer(t *testing.T) limited {
 	}}
 	blind := &server.SubjectPermission{Allow: reads.Allow, Deny: []string{"$JS.API.DIRECT.GET.>"}}
 	port := unusedPort(t)
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-		Users: []*server.User{
-			{Username: "admin", Password: "admin"},
-			{Username: "reader", Password: "reader", Permissions: &server.Permissions{Publish: reads, Subscribe: inbox}},
-			{Username: "blind", Password: "blind", Permissions: &server.Permissions{Publish: blind, Subscribe: inbox}},
-			{Username: "powerless", Password: "powerless", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
-		},
-	})
-	require.NoError(t, err)
-	go s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
+	s := serveNATS(t, port, &server.Options{Users: []*server.User{
+		{Username: "admin", Password: "admin"},
+		{Username: "reader", Password: "reader", Permissions: &server.Permissions{Publish: reads, Subscribe: inbox}},
+		{Username: "blind", Password: "blind", Permissions: &server.Permissions{Publish: blind, Subscribe: inbox}},
+		{Username: "powerless", Password: "powerless", Permissions: &server.Permissions{Publish: inbox, Subscribe: inbox}},
+	}})
 	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server is not ready")
 	}
@@ -159,20 +135,12 @@ func TestPermissionViolation(t *testing.T) {
 		"work --state=gs://state-bucket/uploads --state-unsealed --nats " + s.url("reader"),
 		"submit -r " + w.tree + " gs://other-bucket/ --nats " + s.url("reader"),
 	} {
-		if code, messages := w.run(strings.Fields(line)...); code != exit.Permission || !strings.Contains(messages, "ermissions ") {
-			t.Errorf("%s: exit code %d: %s", line, code, messages)
-		}
+		w.wants(exit.Permission, "ermissions ", strings.Fields(line)...)
 	}
-	if code, messages := w.run("status", "--nats", s.url("reader")); code != exit.OK {
-		t.Errorf("status: exit code %d: %s", code, messages)
-	}
-	if code, messages := w.run("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-unsealed", "--nats", s.url("admin")); code != exit.OK || !strings.Contains(messages, "has no TLS") {
-		t.Errorf("work: exit code %d, and no warning without TLS: %s", code, messages)
-	}
+	w.wants(exit.OK, "", "status", "--nats", s.url("reader"))
+	w.wants(exit.OK, "has no TLS", append(tryOnce, "--nats", s.url("admin"))...)
 	w.output("cancel", "--nats", s.url("admin")) // status --wait then asks whether the empty queue is settled
-	if code, messages := w.run("status", "--wait", "--nats", s.url("blind")); code != exit.Permission || !strings.Contains(messages, "ermissions ") {
-		t.Errorf("status --wait with an empty queue: exit code %d: %s", code, messages)
-	}
+	w.wants(exit.Permission, "ermissions ", "status", "--wait", "--nats", s.url("blind"))
 }
 
 // TestStopDuringStart stops commands that wait for their server.

@@ -19,24 +19,9 @@ import (
 	"gcsup/session/state/bucketstore"
 )
 
-// TestExitCodeOfNATS checks that the exit code is 75 if NATS is not ready.
-func TestExitCodeOfNATS(t *testing.T) {
-	for _, err := range []error{
-		nats.ErrNoServers, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, os.ErrDeadlineExceeded, io.EOF,
-		&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"},
-	} {
-		if code := exitCodeOf(fmt.Errorf("NATS: %w", err)); code != exit.Temporary {
-			t.Errorf("%v: exit code %d, want %d", err, code, exit.Temporary)
-		}
-	}
-	if code := exitCodeOf(&jetstream.APIError{Code: 500}); code != exit.IO {
-		t.Errorf("an internal error of JetStream: exit code %d, want %d", code, exit.IO)
-	}
-}
-
-// TestExitCodeOfUploads checks that an error that gcsup knows has the exit code of gcsup,
-// even if it has another cause.
-func TestExitCodeOfUploads(t *testing.T) {
+// TestExitCode checks that the exit code is 75 if NATS is not ready, and that an error that gcsup knows has the exit code
+// of gcsup, even if it has another cause.
+func TestExitCode(t *testing.T) {
 	noKey := &fs.PathError{Op: "open", Path: "key.json", Err: syscall.ENOENT}
 	for _, c := range []struct {
 		err  error
@@ -47,8 +32,16 @@ func TestExitCodeOfUploads(t *testing.T) {
 		{&session.Error{Kind: session.ErrNotFound, Err: io.EOF}, exit.Unavailable},
 		{bucketstore.ErrSealed, exit.Config},
 		{session.ErrPrecondition, exit.Exists},
+		{nats.ErrNoServers, exit.Temporary},
+		{nats.ErrTimeout, exit.Temporary},
+		{nats.ErrNoResponders, exit.Temporary},
+		{jetstream.ErrNoStreamResponse, exit.Temporary},
+		{os.ErrDeadlineExceeded, exit.Temporary},
+		{io.EOF, exit.Temporary},
+		{&jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}, exit.Temporary},
+		{&jetstream.APIError{Code: 500}, exit.IO},
 	} {
-		if got := exitCodeOf(c.err); got != c.want {
+		if got := exitCodeOf(fmt.Errorf("x: %w", c.err)); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
 		}
 	}

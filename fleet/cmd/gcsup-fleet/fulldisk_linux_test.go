@@ -53,9 +53,7 @@ func TestFullDisk(t *testing.T) {
 	free()
 	up = start()
 	w.output("submit", "-r", w.tree+"/.", "gs://my-bucket/other")
-	if code, messages := w.run("status", "--wait"); code != exit.OK {
-		t.Errorf("status --wait: exit code %d: %s", code, messages)
-	}
+	w.wants(exit.OK, "", "status", "--wait")
 	w.check(files)
 	up.Signal(syscall.SIGTERM)
 	if code := up.Wait(); code != exit.OK {
@@ -70,8 +68,5 @@ func TestUpOnFullDisk(t *testing.T) {
 	w := newWorld(t, fakegcs.Options{})
 	w.dir = smalldisk.Mount(t, 4<<20)
 	defer smalldisk.Fill(t, w.dir)()
-	code, messages := w.run("up", "--state=gs://state-bucket/uploads", "--state-unsealed")
-	if code != exit.IO || !strings.Contains(messages, "no space left on device") {
-		t.Errorf("exit code %d: %s", code, messages)
-	}
+	w.wants(exit.IO, "no space left on device", "up", "--state=gs://state-bucket/uploads", "--state-unsealed")
 }

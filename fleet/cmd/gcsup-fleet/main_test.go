@@ -323,15 +323,13 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for line, want := range map[string]int{
-		"unknown":                         exit.Usage,
-		"submit":                          exit.Usage,
-		"submit x":                        exit.Usage,
-		"submit x b":                      exit.Usage,
-		"submit --files-from f x gs://bb": exit.Usage,
-		"submit missing gs://my-bucket":   exit.NoInput,
-		"submit -C . main.go gs://bb":     exit.Usage,
-		"submit main.go up.go gs://bbb/x": exit.Usage,
-		"submit main.go gs://bb":          exit.Usage,
+		"submit x":                                                   exit.Usage,
+		"submit x b":                                                 exit.Usage,
+		"submit --files-from f x gs://bb":                            exit.Usage,
+		"submit missing gs://my-bucket":                              exit.NoInput,
+		"submit -C . main.go gs://bb":                                exit.Usage,
+		"submit main.go up.go gs://bbb/x":                            exit.Usage,
+		"submit main.go gs://bb":                                     exit.Usage,
 		"submit --files-from main.go -C missing gs://my-bucket":      exit.NoInput,
 		"submit main.go --exclude-from " + dir + "/x gs://my-bucket": exit.NoInput,
 		"submit main.go gs://my-bucket --retention-mode Locked":      exit.Usage,
@@ -368,27 +366,24 @@ func TestUsage(t *testing.T) {
 		"retry --failed key":                                                                                          exit.Usage,
 		"forget":                                                                                                      exit.Usage,
 		"forget key":                                                                                                  exit.Unavailable,
-		"status x":                                                                                                    exit.Usage,
 		"status --nats-cert x --nats nats://127.0.0.1:1":                                                              exit.Usage,
 		"status --nats nats://127.0.0.1:1":                                                                            exit.Temporary,
 		"limit":                                                                                                       exit.Usage,
 		"limit fast":                                                                                                  exit.Usage,
 		"drain --off=x":                                                                                               exit.Usage,
 		"help":                                                                                                        exit.OK,
+		"completion zsh":                                                                                              exit.OK,
 		"limit off":                                                                                                   exit.Unavailable,
 		"status --fleet X":                                                                                            exit.Usage,
 		"status --nats nats://127.0.0.1:x":                                                                            exit.Usage,
 		"submit --ack-wait 1s main.go gs://my-bucket":                                                                 exit.Usage,
 	} {
-		var out, errs bytes.Buffer
 		args := strings.Fields(line)
 		if want != exit.OK {
-			args = append(args, "--fleet-dir="+filepath.Join(dir, strings.Fields(line)[0]))
+			args = append(args, "--fleet-dir="+filepath.Join(dir, args[0]))
 		}
-		if got := execute(t.Context(), args, stdio{&out, &errs}); got != want {
-			t.Errorf("%s: exit code %d, want %d: %s", line, got, want, errs.String())
-		} else if want != exit.OK && !strings.HasPrefix(errs.String(), "gcsup-fleet: ") {
-			t.Errorf("%s: message %q", line, errs.String())
+		if got, _, text := here(t, args...); got != want || want != exit.OK && !strings.HasPrefix(text, "gcsup-fleet: ") {
+			t.Errorf("%s: exit code %d, want %d: %q", line, got, want, text)
 		}
 	}
 }
@@ -407,18 +402,11 @@ func TestUsageMessages(t *testing.T) {
 		"work --jobs=x": `--jobs "x": want a whole number`,
 		"work --state=gs://b/x --state-unsealed --bucket=gs://b": `--bucket "gs://b": want the name of a bucket, such as my-bucket, without gs://`,
 		"work --state=gs://b/x --state-unsealed --root=":         `--root "": want a directory`,
-		"work --job=2":   "unknown flag --job, did you mean --jobs?",
-		"completion zsh": "",
+		"work --job=2": "unknown flag --job, did you mean --jobs?",
+		"submit --manifest=main.go main.go gs://my-bucket": "manifest main.go: not a manifest; name another file",
 	} {
-		var out, errs bytes.Buffer
-		code := execute(t.Context(), strings.Fields(line), stdio{&out, &errs})
-		if want == "" {
-			if code != exit.OK {
-				t.Errorf("%s: exit code %d: %s", line, code, errs.String())
-			}
-			continue
-		}
-		if got := errs.String(); code != exit.Usage || !strings.HasPrefix(got, "gcsup-fleet: "+want) || strings.Count(got, "\n") != 1 {
+		code, _, got := here(t, strings.Fields(line)...)
+		if code != exit.Usage || !strings.HasPrefix(got, "gcsup-fleet: "+want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: exit code %d, message %q, want %q...", line, code, got, want)
 		}
 	}
@@ -439,9 +427,8 @@ func TestEnvironment(t *testing.T) {
 		"work --max-wait 5s":                   "--state-key-file: ",
 		"submit --files-from=- gs://my-bucket": "--manifest: ", // not an error with --recursive
 	} {
-		var out, errs bytes.Buffer
-		if execute(t.Context(), strings.Fields(line), stdio{&out, &errs}); !strings.HasPrefix(errs.String(), "gcsup-fleet: "+want) {
-			t.Errorf("%s: message %q, want %q", line, errs.String(), want)
+		if _, _, text := here(t, strings.Fields(line)...); !strings.HasPrefix(text, "gcsup-fleet: "+want) {
+			t.Errorf("%s: message %q, want %q", line, text, want)
 		}
 	}
 }
@@ -453,30 +440,17 @@ func TestServersInErrors(t *testing.T) {
 		"nats://me:secret@127.0.0.1:1", "127.0.0.1:1,nats://secret@127.0.0.1:1", "nats://me:secret@127.0.0.1:1:x",
 		"nats://secret:12/3@127.0.0.1:1", "nats://secret:1,2@127.0.0.1:1", // with a password that is not escaped
 	} {
-		var out, errs bytes.Buffer
-		execute(t.Context(), []string{"status", "--nats", servers}, stdio{&out, &errs})
-		if text := errs.String(); strings.Contains(text, "secret") || !strings.Contains(text, "--nats") && !strings.Contains(text, "127.0.0.1:1") {
+		_, _, text := here(t, "status", "--nats", servers)
+		if strings.Contains(text, "secret") || !strings.Contains(text, "--nats") && !strings.Contains(text, "127.0.0.1:1") {
 			t.Errorf("--nats %s: message %q", servers, text)
 		}
-	}
-}
-
-// TestHint checks that an error contains advice.
-func TestHint(t *testing.T) {
-	t.Parallel()
-	var out, errs bytes.Buffer
-	execute(t.Context(), []string{"submit", "--manifest=main.go", "main.go", "gs://my-bucket"}, stdio{&out, &errs})
-	if text := errs.String(); !strings.Contains(text, "; name another file") {
-		t.Errorf("message %q", text)
 	}
 }
 
 // TestControlCharacters checks that the name of a file cannot control the terminal.
 func TestControlCharacters(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	execute(t.Context(), []string{"submit", "a\x1b[2Jb", "gs://my-bucket"}, stdio{&out, &errs})
-	if text := errs.String(); !strings.Contains(text, "a?[2Jb") {
+	if _, _, text := here(t, "submit", "a\x1b[2Jb", "gs://my-bucket"); !strings.Contains(text, "a?[2Jb") {
 		t.Errorf("message %q", text)
 	}
 }
@@ -495,14 +469,26 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 }
 
-// run runs the command and returns its exit code and its messages.
-func (w *world) run(args ...string) (code int, messages string) {
+// run runs the command and returns its exit code and what it prints.
+func (w *world) run(args ...string) (code int, text string) {
 	w.t.Helper()
 	cmd := w.command(args...)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	_ = cmd.Run()
-	return cmd.ProcessState.ExitCode(), errs.String()
+	cmd.Stderr = nil
+	out, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// wants runs the command, and checks its exit code and that it prints a text.
+func (w *world) wants(code int, text string, args ...string) {
+	w.t.Helper()
+	if got, printed := w.run(args...); got != code || !strings.Contains(printed, text) {
+		w.t.Errorf("%s: exit code %d, want %d and %q: %s", strings.Join(args, " "), got, code, text, printed)
+	}
+}
+
+// tryOnce is the command line of a worker that tries each file once.
+var tryOnce = []string{
+	"work", "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed",
 }
 
 // key makes a key file.
@@ -522,7 +508,8 @@ func TestWrongStateKey(t *testing.T) {
 	w.output("work", "--until-empty", "--state=gs://state-bucket/uploads", "--state-key-file="+w.key(1))
 	for _, flag := range []string{"--state-key-file=" + w.key(2), "--state-unsealed"} {
 		code, messages := w.run("work", "--state=gs://state-bucket/uploads", flag)
-		if want := "gcsup-fleet: the key that seals the saved uploads is not that of the other workers"; code != exit.Config || !strings.HasPrefix(messages, want) || !strings.Contains(messages, "delete gs://state-bucket/uploads/fleet-key") {
+		if want := "gcsup-fleet: the key that seals the saved uploads is not that of the other workers"; code != exit.Config ||
+			!strings.HasPrefix(messages, want) || !strings.Contains(messages, "delete gs://state-bucket/uploads/fleet-key") {
 			t.Errorf("%s: exit code %d, message %q", flag, code, messages)
 		}
 	}
@@ -545,10 +532,7 @@ func TestUntilEmpty(t *testing.T) {
 	w.write("a", 10)
 	work := func(command string, want int, text string) {
 		t.Helper()
-		args := []string{command, "--until-empty", "--max-failures=1", "--missing-for=0", "--state=gs://state-bucket/uploads", "--state-unsealed"}
-		if code, messages := w.run(args...); code != want || !strings.Contains(messages, text) {
-			t.Errorf("%s: exit code %d, messages %q, want %d and %q", command, code, messages, want, text)
-		}
+		w.wants(want, text, append([]string{command}, tryOnce[1:]...)...)
 	}
 	submit := func() {
 		t.Helper()
@@ -629,11 +613,11 @@ func TestVariablesAreKnown(t *testing.T) {
 func TestHelpFitsScreen(t *testing.T) {
 	t.Parallel()
 	help := func(args ...string) string {
-		var text bytes.Buffer
-		if code := execute(t.Context(), args, stdio{&text, &text}); code != exit.OK {
+		code, out, text := here(t, args...)
+		if code != exit.OK {
 			t.Fatalf("%q: exit code %d", args, code)
 		}
-		return text.String()
+		return out + text
 	}
 	root, _ := newRoot(stdio{io.Discard, io.Discard})
 	all := help("help", "flags")
@@ -661,8 +645,8 @@ func TestHelpFitsScreen(t *testing.T) {
 // TestVersion checks that the command prints its version.
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"version"}, stdio{&out, &errs}); code != exit.OK || !regexp.MustCompile(`^gcsup-fleet \S+ \(\S+\) go1\S+ \S+/\S+\n$`).MatchString(out.String()) {
-		t.Errorf("exit code %d: %q %s", code, out.String(), errs.String())
+	code, out, text := here(t, "version")
+	if code != exit.OK || !regexp.MustCompile(`^gcsup-fleet \S+ \(\S+\) go1\S+ \S+/\S+\n$`).MatchString(out) {
+		t.Errorf("exit code %d: %q %s", code, out, text)
 	}
 }

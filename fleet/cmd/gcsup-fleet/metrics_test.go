@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,9 +30,7 @@ func TestReadmeMetrics(t *testing.T) {
 	all := metrics.New(metrics.Options{Collectors: []prometheus.Collector{workerCollector(func() fleet.WorkerMetrics { return values })}})
 	recorder := httptest.NewRecorder()
 	all.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	data, err := io.ReadAll(recorder.Body)
-	require.NoError(t, err)
-	body := string(data)
+	body := recorder.Body.String()
 	for _, m := range regexp.MustCompile(`(?m)^# HELP (gcsup_fleet_\S+) (.*)$`).FindAllStringSubmatch(body, -1) {
 		served = append(served, m[1]+" "+m[2])
 	}

@@ -93,15 +93,7 @@ func TestCertificates(t *testing.T) {
 	config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: certs + "/server.crt", KeyFile: certs + "/server.key", CaFile: certs + "/ca.crt", Verify: true})
 	require.NoError(t, err)
 	port := unusedPort(t)
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, TLS: true, TLSVerify: true, TLSConfig: config, TLSTimeout: 10,
-	})
-	require.NoError(t, err)
-	go s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
+	s := serveNATS(t, port, &server.Options{TLS: true, TLSVerify: true, TLSConfig: config, TLSTimeout: 10})
 	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server is not ready")
 	}
@@ -118,11 +110,31 @@ func TestCertificates(t *testing.T) {
 		if c.client != "" {
 			args = append(args, "--nats-cert", c.client+".crt", "--nats-key", c.client+".key")
 		}
-		var out, errs bytes.Buffer
-		if code := execute(t.Context(), args, stdio{&out, &errs}); code != c.want {
-			t.Errorf("%s: exit code %d, want %d: %s", name, code, c.want, errs.String())
+		if code, _, messages := here(t, args...); code != c.want {
+			t.Errorf("%s: exit code %d, want %d: %s", name, code, c.want, messages)
 		}
 	}
+}
+
+// serveNATS starts a NATS server on a port.
+func serveNATS(t *testing.T, port int, opts *server.Options) *server.Server {
+	t.Helper()
+	opts.Host, opts.Port, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", port, true, t.TempDir(), true, true
+	s, err := server.NewServer(opts)
+	require.NoError(t, err)
+	go s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	return s
+}
+
+// here runs a command line in this process.
+func here(t *testing.T, args ...string) (code int, out, messages string) {
+	var stdout, stderr bytes.Buffer
+	code = execute(t.Context(), args, stdio{&stdout, &stderr})
+	return code, stdout.String(), stderr.String()
 }
 
 // onMessage collects messages, and calls first at the first one.

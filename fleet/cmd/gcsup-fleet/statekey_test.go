@@ -24,9 +24,7 @@ func TestStateKeyNeedsTheLock(t *testing.T) {
 	lock, err := lockDir(w.dir)
 	require.NoError(t, err)
 	defer func() { _ = lock.Unlock() }()
-	if code, messages := w.run("up", "--state=gs://state-bucket/uploads"); code != exit.Temporary {
-		t.Errorf("exit code %d: %s", code, messages)
-	}
+	w.wants(exit.Temporary, "", "up", "--state=gs://state-bucket/uploads")
 	if _, err := os.Stat(filepath.Join(w.dir, "state.key")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the key: %v, want none", err)
 	}

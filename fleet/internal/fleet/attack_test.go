@@ -81,9 +81,7 @@ func TestCompromisedWorker(t *testing.T) {
 	as := deployed(t)
 	key, public := keyOf(1)
 	q := must(fleet.OpenQueue(t.Context(), as(operator), fleet.QueueOptions{AckWait: w.ackWait, SignKey: key, VerifyKeys: public}))
-	for i := range 5 {
-		w.write(fmt.Sprint(i), 1000, uint64(i))
-	}
+	w.fill("%d", 5, 1000)
 	w.write("large", 2<<20, 1)
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
@@ -94,9 +92,7 @@ func TestCompromisedWorker(t *testing.T) {
 	signed := map[string][]byte{} // by the first object
 	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
 		msg := must(stream.GetMsg(t.Context(), seq))
-		var task fleet.Task
-		require.NoError(t, json.Unmarshal(msg.Data, &task))
-		signed[task.Files[0].Object] = msg.Data
+		signed[taskOf(t, msg.Data).Files[0].Object] = msg.Data
 	}
 	if len(signed) != 2 {
 		t.Fatalf("%d tasks, want a group and a large file", len(signed))
@@ -160,10 +156,9 @@ func TestCompromisedWorker(t *testing.T) {
 		"an ACL":             func(task *fleet.Task) { task.Settings.PredefinedACL = "publicRead" },
 		"replaced objects":   func(task *fleet.Task) { task.Replace = true },
 	} {
-		var task fleet.Task
-		require.NoError(t, json.Unmarshal(signed["tree/0"], &task))
-		attack(&task)
-		publish("gcsup.default.task3."+task.ID(), must(json.Marshal(&task)))
+		task := taskOf(t, signed["tree/0"])
+		attack(task)
+		publish("gcsup.default.task3."+task.ID(), must(json.Marshal(task)))
 		w.await("refused: "+name, func() bool { return len(letters()) > 0 })
 		if n, err := q.RetryFailed(t.Context()); n != 0 || !errors.Is(err, fleet.ErrSignature) {
 			t.Errorf("%s: retry: %d, %v", name, n, err)
@@ -180,11 +175,10 @@ func TestCompromisedWorker(t *testing.T) {
 	}
 
 	// A forged dead letter is not retried. The worker may write dead letters.
-	var task fleet.Task
-	require.NoError(t, json.Unmarshal(signed["tree/large"], &task))
-	steal(&task)
+	task := taskOf(t, signed["tree/large"])
+	steal(task)
 	failed := must(js.KeyValue(t.Context(), "gcsup-default-failed"))
-	must(failed.Put(t.Context(), task.ID(), must(json.Marshal(fleet.DeadLetter{V: 1, Task: &task, Kind: "no_input"}))))
+	must(failed.Put(t.Context(), task.ID(), must(json.Marshal(fleet.DeadLetter{V: 1, Task: task, Kind: "no_input"}))))
 	if added, err := q.Retry(t.Context(), task.ID()); added || !errors.Is(err, fleet.ErrSignature) {
 		t.Errorf("retry of a forged dead letter: %t, %v, want ErrSignature", added, err)
 	}
@@ -195,18 +189,19 @@ func TestCompromisedWorker(t *testing.T) {
 	// Old settings are refused, and the worker still takes tasks. An old task makes no object again.
 	publish("$KV.gcsup-default-control.settings", drain)
 	w.await("refused: old settings", func() bool { return strings.Contains(log.String(), "settings are refused") })
-	publish("gcsup.default.task3."+idOf(signed["tree/large"]), signed["tree/large"])
+	publish("gcsup.default.task3."+taskOf(t, signed["tree/large"]).ID(), signed["tree/large"])
 	w.write("new", 2<<20, 7)
 	w.submit(q)
 	w.await("done", func() bool { return w.made("tree/new") > 0 && w.status(q).Tasks == 0 })
 	w.check()
 }
 
-// idOf returns the ID of a task by its message.
-func idOf(message []byte) string {
-	var task fleet.Task
-	_ = json.Unmarshal(message, &task)
-	return task.ID()
+// taskOf returns the task of a message.
+func taskOf(t *testing.T, message []byte) *fleet.Task {
+	t.Helper()
+	task := new(fleet.Task)
+	require.NoError(t, json.Unmarshal(message, task))
+	return task
 }
 
 // TestRetrySigned retries a file of a group. The worker accepts it, because the dead letter has the signature of the group.
@@ -215,23 +210,17 @@ func TestRetrySigned(t *testing.T) {
 	w := newWorld(t, nil)
 	key, public := keyOf(1)
 	q := must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{SignKey: key, VerifyKeys: public}))
-	for i := range 7 {
-		w.write(fmt.Sprint(i), 1000, uint64(i))
-	}
+	w.fill("%d", 7, 1000)
 	w.submit(q)
 	path := filepath.Join(w.tree, "4")
 	require.NoError(t, os.Rename(path, path+".away"))
 	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
 	require.NoError(t, os.Rename(path+".away", path))
-	if got := w.letters(q); len(got) != 1 || got["tree/4"] != "no_input" {
-		t.Fatalf("dead letters: %v, want one", got)
-	}
+	w.wantLetters(q, map[string]string{"tree/4": "no_input"})
 	if n, err := q.RetryFailed(t.Context()); n != 1 || err != nil {
 		t.Fatalf("retry: %d, %v", n, err)
 	}
-	if err := w.worker(q, "second", nil).Run(t.Context()); err != nil {
-		t.Error(err)
-	}
+	w.ends(w.worker(q, "second", nil), nil)
 	w.check()
 }
 
@@ -239,24 +228,15 @@ func TestRetrySigned(t *testing.T) {
 // below its root that is submitted through a link outside.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w, q := submitted(t, nil, map[string]int{"in/a": 1000, "in-other/b": 1000, "in/large": 2 << 20, "in/link": 6, "alias": 1000})
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
-	w.write("in/a", 1000, 1)
-	w.write("in-other/b", 1000, 1)
-	w.write("in/large", 2<<20, 2)
-	w.write("in/link", 6, 3)
-	w.write("alias", 1000, 4)
-	q := w.queue()
-	w.submit(q)
 	in := filepath.Join(w.tree, "in")
 	link, alias := filepath.Join(in, "link"), filepath.Join(w.tree, "alias")
 	require.NoError(t, errors.Join(os.Remove(link), os.Symlink(filepath.Join(outside, "secret"), link)))
 	require.NoError(t, errors.Join(os.Rename(alias, filepath.Join(in, "target")), os.Symlink(filepath.Join("in", "target"), alias)))
 	w.run(t.Context(), w.worker(q, "a", func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.Buckets = 1, []string{in}, []string{bucket} }))
-	if got := w.letters(q); len(got) != 2 || got["tree/in/link"] != "limits" || got["tree/in-other/b"] != "limits" {
-		t.Errorf("dead letters: %v, want those of the link and of the file in no root", got)
-	}
+	w.wantLetters(q, map[string]string{"tree/in/link": "limits", "tree/in-other/b": "limits"})
 	for _, name := range []string{"tree/in/a", "tree/in/large", "tree/alias"} {
 		if _, ok := w.gcs.Object(bucket, name); !ok {
 			t.Errorf("%s is missing", name)
@@ -274,17 +254,12 @@ func TestLimits(t *testing.T) {
 // Another worker does not start before the tree is back.
 func TestRootMissing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("data/a", 1000, 1)
+	w, q := submitted(t, nil, map[string]int{"data/a": 1000})
 	root := filepath.Join(w.tree, "data")
-	q := w.queue()
-	w.submit(q)
 	once := func(o *fleet.WorkerOptions) { o.MaxFailures, o.Roots, o.UntilEmpty = 1, []string{root}, false }
 	first := w.worker(q, "first", once)
 	require.NoError(t, os.Rename(root, root+".away"))
-	if err := first.Run(t.Context()); !errors.Is(err, fleet.ErrRoot) {
-		t.Errorf("the worker ends with %v, want ErrRoot", err)
-	}
+	w.ends(first, fleet.ErrRoot)
 	require.NoError(t, os.Mkdir(root, 0o700))
 	for range 2 { // empty, then missing
 		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), w.options("second", once)); !errors.Is(err, fleet.ErrRoot) {
@@ -294,9 +269,7 @@ func TestRootMissing(t *testing.T) {
 	}
 	require.NoError(t, os.Rename(root+".away", root))
 	w.run(t.Context(), w.worker(q, "third", nil))
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters: %v", got)
-	}
+	w.wantLetters(q, nil)
 	w.check()
 }
 

@@ -25,9 +25,7 @@ func TestCancelWhileATaskFails(t *testing.T) {
 				o.MaxFailures = failures
 				o.ContentType = func(string) string { cancel(); return "" }
 			})
-			if err := worker.Run(t.Context()); err != nil {
-				t.Errorf("the fleet is not settled: %v", err)
-			}
+			w.ends(worker, nil)
 			if s := w.status(q); s.Waiting.Files+s.Done.Files+s.Failed != 0 {
 				t.Errorf("%d files wait, %d are done, %d failed, want that all are canceled", s.Waiting.Files, s.Done.Files, s.Failed)
 			}

@@ -1,11 +1,13 @@
 package fleet_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"gcsup/fleet/internal/fleet"
+	"gcsup/internal/require"
 )
 
 // otherEndpoint returns another name of the service.
@@ -29,14 +31,10 @@ func (w *world) dataRequests() (n int) {
 }
 
 // TestOtherEndpoint starts a worker whose endpoint is not that of the submission. It sends nothing, and continues to
-// run. A worker with the right endpoint uploads the files. Without one, they become dead letters.
+// run. A worker with the right endpoint uploads the files. Without one, they become dead letters, which can be retried.
 func TestOtherEndpoint(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("large", 9<<20, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "large": 9 << 20})
 	other := w.otherEndpoint()
 	elsewhere := func(o *fleet.WorkerOptions) { o.Upload.Endpoint, o.MaxFailures, o.UntilEmpty = other, 1, false }
 	before := w.dataRequests()
@@ -50,28 +48,32 @@ func TestOtherEndpoint(t *testing.T) {
 	}
 	w.run(t.Context(), w.worker(q, "right", nil))
 	w.check()
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters: %v", got)
-	}
+	w.wantLetters(q, nil)
 	select {
 	case <-wrong.done:
 		t.Error("a message for another endpoint has ended a worker")
 	default:
 	}
 
-	w = newWorld(t, nil)
-	w.write("b", 1000, 3)
-	q, other = w.queue(), w.otherEndpoint()
-	w.submit(q)
-	w.start("wrong", elsewhere)
-	w.await("empty", func() bool { return w.status(q).Tasks == 0 })
+	w, q = submitted(t, nil, map[string]int{"b": 1000})
+	other = w.otherEndpoint()
+	var log logBuffer
+	w.ends(w.worker(q, "wrong", func(o *fleet.WorkerOptions) {
+		elsewhere(o)
+		o.UntilEmpty, o.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+	}), fleet.ErrFilesFailed)
+	if text := log.String(); !strings.Contains(text, fleet.ErrEndpoint.Error()) || !strings.Contains(text, other) || !strings.Contains(text, w.gcs.URL) {
+		t.Errorf("the log does not name both endpoints: %s", text)
+	}
 	err := q.Failed(t.Context(), func(_ string, l fleet.DeadLetter) error {
 		if l.Kind != "endpoint" || !strings.Contains(l.Reason, other) || !strings.Contains(l.Reason, w.gcs.URL) || !strings.Contains(l.Reason, "--endpoint") {
 			t.Errorf("dead letter %+v, want both endpoints and what to do", l)
 		}
 		return nil
 	})
-	if got := w.letters(q); err != nil || len(got) != 1 {
-		t.Errorf("dead letters: %v, %v, want that of b", got, err)
-	}
+	require.NoError(t, err)
+	w.wantLetters(q, map[string]string{"tree/b": "endpoint"})
+	must(q.RetryFailed(t.Context()))
+	w.ends(w.worker(q, "right", nil), nil)
+	w.check()
 }

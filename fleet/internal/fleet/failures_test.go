@@ -49,9 +49,7 @@ func TestDeadLetters(t *testing.T) {
 	refused := failing(faults.OpPut, "tree/large")
 	refused.Do.Status = 403
 	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{refused}})
-	for i := range 10 {
-		w.write(fmt.Sprintf("small/%d", i), 1000+i, uint64(i))
-	}
+	w.fill("small/%d", 10, 1000)
 	w.write("large", 9<<20, 1)
 	w.write("other", 9<<20, 2)
 	w.write("small/gone", 10, 3)
@@ -64,25 +62,20 @@ func TestDeadLetters(t *testing.T) {
 	require.NoError(t, os.Mkdir(broken, 0o700))
 	two := func(o *fleet.WorkerOptions) { o.MaxFailures = 2 }
 	w.run(t.Context(), w.worker(q, "a", two))
-	want := map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"}
-	if got := w.letters(q); len(got) != 3 || got["tree/small/3"] != want["tree/small/3"] || got["tree/large"] != want["tree/large"] || got["tree/small/gone"] != want["tree/small/gone"] {
-		t.Errorf("dead letters %v, want %v", got, want)
-	}
+	w.wantLetters(q, map[string]string{"tree/small/3": "no_input", "tree/large": "permission", "tree/small/gone": "no_input"})
 	if s := w.status(q); s.Failed != 3 || s.Done.Files != 10 || s.Tasks != 0 || s.Retried != 2 || len(s.Failures) != 2 {
 		t.Errorf("status %+v", s)
 	}
 	w.gcs.ClearFaults()
 	w.write("small/gone", 10, 3)
 	require.NoError(t, os.Remove(broken))
-	w.write("small/3", 1003, 3)
+	w.write("small/3", 1000, 3)
 	if n, err := q.RetryFailed(t.Context()); n != 3 || err != nil {
 		t.Errorf("retry: %d, %v", n, err)
 	}
 	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.AcceptChanged = true })) // the files are newer
 	w.check()
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters after the retry: %v", got)
-	}
+	w.wantLetters(q, nil)
 	if got := w.submit(q); got.Finished != 2 && got.Files > 11 {
 		t.Errorf("submit after the retry: %+v", got)
 	}
@@ -96,18 +89,12 @@ func TestDeadLetters(t *testing.T) {
 // TestReplaced replaces an object after the submit. The worker does not replace it again.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("b", 9<<20, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "b": 9 << 20})
 	for _, name := range []string{"a", "b"} {
 		put(t, w, "tree/"+name, []byte("of another program"))
 	}
 	w.run(t.Context(), w.worker(q, "a", nil))
-	if got := w.letters(q); got["tree/a"] != "precondition" || got["tree/b"] != "precondition" {
-		t.Errorf("dead letters %v, want a and b", got)
-	}
+	w.wantLetters(q, map[string]string{"tree/a": "precondition", "tree/b": "precondition"})
 	for _, name := range []string{"tree/a", "tree/b"} {
 		if data, err := w.gcs.ReadObject(bucket, name); string(data) != "of another program" {
 			t.Errorf("%s was replaced: %v", name, err)
@@ -116,9 +103,7 @@ func TestReplaced(t *testing.T) {
 	if got := w.submit(q); got.Files != 2 {
 		t.Errorf("second submit: %+v, want both files", got)
 	}
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters after the second submit: %v", got)
-	}
+	w.wantLetters(q, nil)
 	w.run(t.Context(), w.worker(q, "b", nil))
 	for _, name := range []string{"a", "b"} {
 		data := must(os.ReadFile(filepath.Join(w.tree, name)))
@@ -147,10 +132,8 @@ func TestOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
-			w.fill("a", 48)
-			for i := range 50 {
-				w.write(fmt.Sprintf("small/%02d", i), 1000+i, uint64(i))
-			}
+			w.fill("%02d", 48, ownTask)
+			w.fill("small/%02d", 50, 1000)
 			w.write("large", 9<<20, 1)
 			w.write("other", 9<<20, 2)
 			q := w.queue()
@@ -166,9 +149,7 @@ func TestOutage(t *testing.T) {
 				workers.Go(func() { w.run(t.Context(), worker) })
 			}
 			workers.Wait()
-			if got := w.letters(q); len(got) != 0 {
-				t.Errorf("dead letters after an outage: %v", got)
-			}
+			w.wantLetters(q, nil)
 			w.check()
 		})
 	}
@@ -180,9 +161,7 @@ func TestOutageOfBucket(t *testing.T) {
 	t.Parallel()
 	const other = "other-bucket"
 	w := newWorld(t, nil)
-	for i := range 4 {
-		w.write(fmt.Sprint(i), 2<<20, uint64(i))
-	}
+	w.fill("%d", 4, 2<<20)
 	q := w.queue()
 	w.submit(q)
 	s := w.submission("tree/")
@@ -202,9 +181,7 @@ func TestOutageOfBucket(t *testing.T) {
 	})
 	w.gcs.ClearFaults()
 	<-v.done
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters after an outage: %v", got)
-	}
+	w.wantLetters(q, nil)
 	w.check()
 }
 
@@ -212,9 +189,7 @@ func TestOutageOfBucket(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Rate: 1 << 20})
-	for i := range 8 {
-		w.write(fmt.Sprint(i), 9<<20, uint64(i))
-	}
+	w.fill("%d", 8, 9<<20)
 	q := w.queue()
 	w.submit(q)
 	w.afterPuts("", 1, func() {
@@ -237,10 +212,7 @@ func TestCancel(t *testing.T) {
 // TestDrain checks that workers take no tasks while the fleet drains.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000})
 	require.NoError(t, q.SetDrain(t.Context(), true))
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
 	defer stop()

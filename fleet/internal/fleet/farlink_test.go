@@ -65,9 +65,7 @@ func TestEndOfGroupFarAway(t *testing.T) {
 	t.Parallel()
 	const files = 600
 	w := newWorld(t, nil)
-	for i := range files {
-		w.write(fmt.Sprint("d", i), 0, 0) // no such name ends a group
-	}
+	w.fill("d%d", files, 0) // no such name ends a group
 	q := w.queue()
 	w.submit(q)
 	if got := w.status(q).Tasks; got != 1 {

@@ -26,10 +26,7 @@ func (l leased) RoundTrip(req *http.Request) (*http.Response, error) {
 // not sent again.
 func TestFinishedByAnother(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("large", 9<<20, 1)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"large": 9 << 20})
 	hc := *w.gcs.Client()
 	hc.Transport = leased{hc.Transport, sync.OnceFunc(func() { put(t, w, "tree/large", content(9<<20, 1)) })}
 	received := int64(0)
@@ -46,7 +43,5 @@ func TestFinishedByAnother(t *testing.T) {
 	if s := w.status(q); s.Done.Files != 1 || s.Skipped != 1 || s.Retried != 0 {
 		t.Errorf("status %+v, want one file that existed", s)
 	}
-	if left := w.saved(); len(left) != 0 {
-		t.Errorf("saved uploads %v are left", left)
-	}
+	w.wantSaved(0)
 }

@@ -13,12 +13,7 @@ import (
 // TestForget forgets one dead letter and retries another one by their keys.
 func TestForget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	for i, name := range []string{"a", "b", "c"} {
-		w.write(name, 1000, uint64(i))
-	}
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "b": 1000, "c": 1000})
 	info := must(os.Stat(filepath.Join(w.tree, "b")))
 	for _, name := range []string{"a", "b"} {
 		require.NoError(t, os.Remove(filepath.Join(w.tree, name)))
@@ -31,12 +26,8 @@ func TestForget(t *testing.T) {
 	}); err != nil || len(keys) != 2 {
 		t.Fatalf("dead letters %v, %v, want 2", keys, err)
 	}
-	if err := q.Forget(t.Context(), keys["tree/a"]); err != nil {
-		t.Error(err)
-	}
-	if got := w.letters(q); len(got) != 1 || got["tree/b"] == "" {
-		t.Errorf("dead letters %v, want b", got)
-	}
+	require.NoError(t, q.Forget(t.Context(), keys["tree/a"]))
+	w.wantLetters(q, map[string]string{"tree/b": "no_input"})
 	for _, key := range []string{keys["tree/a"], "", "a.b", "0123"} {
 		if err := q.Forget(t.Context(), key); !errors.Is(err, fleet.ErrNoDeadLetter) {
 			t.Errorf("forget %q: error %v, want ErrNoDeadLetter", key, err)
@@ -50,9 +41,7 @@ func TestForget(t *testing.T) {
 	if added, err := q.Retry(t.Context(), keys["tree/b"]); err != nil || !added {
 		t.Errorf("retry: added %t, %v", added, err)
 	}
-	if err := w.worker(q, "y", nil).Run(t.Context()); err != nil {
-		t.Errorf("the fleet is not settled: %v", err)
-	}
+	w.ends(w.worker(q, "y", nil), nil)
 	if s := w.status(q); s.Done.Files != 2 || s.Failed != 0 {
 		t.Errorf("status %+v, want 2 files", s)
 	}

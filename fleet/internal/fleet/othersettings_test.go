@@ -21,12 +21,7 @@ import (
 // once for each setting, although it has the content of its file. With the same settings the files are finished before.
 func TestOtherSettings(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("b", 1000, 2)
-	w.write("large", 9<<20, 3)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "b": 1000, "large": 9 << 20})
 	w.run(t.Context(), w.worker(q, "first", nil))
 	settings := upload.Spec{Bucket: bucket}
 	submit := func() fleet.Submitted {
@@ -58,9 +53,7 @@ func TestOtherSettings(t *testing.T) {
 			lost := faults.Fault{Match: faults.Match{Op: faults.OpInsert}, Times: 1, Do: faults.Action{Effect: faults.EffectLoseReply}}
 			require.NoError(t, w.gcs.AddFaults(lost))
 		}
-		if err := w.worker(q, "next", nil).Run(t.Context()); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
+		require.NoError(t, w.worker(q, "next", nil).Run(t.Context()))
 		for _, name := range []string{"tree/a", "tree/b", "tree/large"} {
 			if got := w.made(name); got != made {
 				t.Errorf("%s: %s was made %d times, want %d", c.name, name, got, made)

@@ -2,10 +2,7 @@ package fleet_test
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,7 +55,7 @@ func TestBadWorkerAlone(t *testing.T) {
 		hc := *w.gcs.Client()
 		hc.Transport = c.transport(hc.Transport)
 		twice := func(o *fleet.WorkerOptions) { o.MaxFailures, o.MissingFor = 2, time.Minute }
-		bad := w.workerOf(must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{VerifyKeys: c.keys})), &hc, "bad", twice)
+		bad := w.workerOf(must(fleet.OpenQueue(t.Context(), w.connect(), fleet.QueueOptions{VerifyKeys: c.keys})), &hc, name, twice)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- bad.Run(ctx) }()
@@ -66,9 +63,7 @@ func TestBadWorkerAlone(t *testing.T) {
 		stop()
 		require.NoError(t, <-ended)
 		w.run(t.Context(), w.worker(q, "good", twice))
-		if got := w.letters(q); len(got) != 0 {
-			t.Errorf("%s: dead letters: %v", name, got)
-		}
+		w.wantLetters(q, nil)
 		w.check()
 	}
 }
@@ -79,9 +74,7 @@ func TestBadWorkerAlone(t *testing.T) {
 func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for i := range 10 {
-		w.write(fmt.Sprint(i), 1000, uint64(i))
-	}
+	w.fill("%d", 10, 1000)
 	q := w.queue()
 	w.submit(q)
 	require.NoError(t, os.Remove(filepath.Join(w.tree, "3")))
@@ -106,7 +99,7 @@ func TestGroupAtWorkerWithoutPermission(t *testing.T) {
 func TestEmptyMount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.fill("a", 30)
+	w.fill("%02d", 30, ownTask)
 	q := w.queue()
 	w.submit(q)
 	away := w.tree + ".away"
@@ -115,9 +108,7 @@ func TestEmptyMount(t *testing.T) {
 	w.await("tried twice", func() bool { return v.Metrics().FailedDeliveries >= 60 })
 	require.NoError(t, os.Rename(away, w.tree))
 	<-v.done
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters: %v", got)
-	}
+	w.wantLetters(q, nil)
 	w.check()
 }
 
@@ -148,27 +139,5 @@ func TestBadTasks(t *testing.T) {
 	if failed > 2*bad {
 		t.Errorf("%d bad tasks failed %d times before the good one was tried", bad, failed)
 	}
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("%d dead letters before --missing-for", len(got))
-	}
-}
-
-// TestWrongKey starts a worker with another key than that of the first one.
-func TestWrongKey(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	q := w.queue()
-	w.worker(q, "first", nil)
-	w.worker(q, "second", nil)
-	block := must(aes.NewCipher([]byte("another key of 32 bytes, not zer")))
-	other := must(cipher.NewGCM(block))
-	for name, change := range map[string]func(*fleet.WorkerOptions){
-		"another key": func(o *fleet.WorkerOptions) { o.AEAD = other },
-		"no key":      func(o *fleet.WorkerOptions) { o.AEAD, o.Unsealed = nil, true },
-	} {
-		opts := w.options("third", change)
-		if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), opts); !errors.Is(err, fleet.ErrStateKey) || !strings.Contains(err.Error(), "delete gs://state-bucket/uploads/fleet-key") {
-			t.Errorf("%s: %v, want ErrStateKey, and what to do", name, err)
-		}
-	}
+	w.wantLetters(q, nil)
 }

@@ -47,10 +47,7 @@ func TestLateAcknowledgment(t *testing.T) {
 // creates an empty queue. The wait ends with an error.
 func TestTasksOfLostQueue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000})
 	if n, err := q.Tasks(t.Context()); n != 1 || err != nil {
 		t.Fatalf("%d tasks, %v, want 1", n, err)
 	}

@@ -16,7 +16,7 @@ func TestFleetRate(t *testing.T) {
 	const limit = 4 << 20
 	require.NoError(t, q.SetRate(t.Context(), limit))
 	require.NoError(t, q.SetDrain(t.Context(), true))
-	w.fill("a", 12)
+	w.fill("%02d", 12, ownTask)
 	w.submit(q)
 	// The workers read each other's conditions before they begin.
 	go func() {

@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -17,19 +16,16 @@ func TestRedeliveredGroup(t *testing.T) {
 	t.Parallel()
 	const files, sent = 100, 80
 	w := newWorld(t, nil)
-	for i := range files {
-		w.write(fmt.Sprintf("small-%03d", i), 1000, uint64(i))
-	}
+	w.fill("small-%03d", files, 1000)
 	q := w.queue()
 	w.submit(q)
 	ctx, stop := context.WithCancel(t.Context())
 	var inserts atomic.Int32
-	hook := func(r fakegcs.Request) {
+	w.onRequest.Store(new(func(r fakegcs.Request) {
 		if r.Op == faults.OpInsert && r.Bucket == bucket && inserts.Add(1) == sent {
 			stop()
 		}
-	}
-	w.onRequest.Store(&hook)
+	}))
 	w.run(ctx, w.worker(q, "a", func(o *fleet.WorkerOptions) { o.UntilEmpty = false }))
 	before := inserts.Load()
 	require.NoError(t, fleet.Redeliver(t.Context(), w.connect()))

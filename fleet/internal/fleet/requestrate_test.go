@@ -20,13 +20,9 @@ func (w *world) flood(files, times int, rates *[3]upload.RequestRates, during fu
 	w.t.Helper()
 	q := w.queue()
 	require.NoError(w.t, q.SetDrain(w.t.Context(), true))
-	for i := range files {
-		w.write(fmt.Sprint(i), 1, uint64(i))
-	}
+	w.fill("%d", files, 1)
 	for i := range times { // each is a task
-		if _, err := fleet.Submit(w.t.Context(), q, w.submission(fmt.Sprintf("tree%d/", i))); err != nil {
-			w.t.Fatal(err)
-		}
+		must(fleet.Submit(w.t.Context(), q, w.submission(fmt.Sprintf("tree%d/", i))))
 	}
 	var mu sync.Mutex
 	w.onRequest.Store(new(func(r fakegcs.Request) {

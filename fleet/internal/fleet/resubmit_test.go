@@ -17,26 +17,18 @@ import (
 	"gcsup/fleet/internal/fleet"
 	"gcsup/internal/require"
 	"gcsup/session"
-	"gcsup/upload"
-	"gcsup/upload/tree"
 )
 
 // TestSubmitAfterCancel submits a tree again after it was canceled and before the
 // worker reads the cancellation. The tasks of the second submit stay.
 func TestSubmitAfterCancel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &fakegcs.Options{Rate: 2 << 20})
-	w.write("a", 9<<20, 1)
-	w.write("b", 9<<20, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, &fakegcs.Options{Rate: 2 << 20}, map[string]int{"a": 9 << 20, "b": 9 << 20})
 	began := make(chan struct{})
 	w.afterPuts("", 1, func() { close(began) })
 	w.start("a", func(o *fleet.WorkerOptions) { o.UntilEmpty, o.Upload.ChunkSize = false, 256<<10 })
 	<-began
-	if _, err := q.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(q.Cancel(t.Context()))
 	w.write("c", 9<<20, 3)
 	w.submit(q)
 	w.run(t.Context(), w.worker(q, "b", nil))
@@ -70,23 +62,16 @@ func TestOtherFileOfSameSizeAndTime(t *testing.T) {
 // upload starts over.
 func TestSubmitChangedFile(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, &fakegcs.Options{Rate: 16 << 20})
-	w.write("large", 12<<20, 1)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, &fakegcs.Options{Rate: 16 << 20}, map[string]int{"large": 12 << 20})
 	ctx, stop := context.WithCancel(t.Context())
 	w.afterPuts("tree/large", 4, stop)
 	w.run(ctx, w.worker(q, "a", chunked))
 	w.write("large", 10<<20, 2)
 	w.run(t.Context(), w.worker(q, "b", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
-	if got := w.letters(q); got["tree/large"] != "stale_copy" {
-		t.Errorf("dead letters %v, want the file that changed after its submit", got)
-	}
+	w.wantLetters(q, map[string]string{"tree/large": "stale_copy"})
 	w.submit(q)
 	w.run(t.Context(), w.worker(q, "c", chunked))
-	if got := w.letters(q); len(got) != 0 {
-		t.Errorf("dead letters after the file was submitted again: %v", got)
-	}
+	w.wantLetters(q, nil)
 	w.check()
 }
 
@@ -108,11 +93,7 @@ func (b beforeInsert) RoundTrip(req *http.Request) (*http.Response, error) {
 // finished, the dead letter of the later one stays.
 func TestSubmitWhileOlderTaskIsSent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("b", 1000, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "b": 1000})
 	changed := sync.OnceFunc(func() {
 		w.write("a", 1001, 3)
 		w.write("c", 1000, 4)
@@ -132,16 +113,10 @@ func TestSubmitWhileOlderTaskIsSent(t *testing.T) {
 			failed()
 		}
 	}}
-	if err := w.workerOf(q, &hc, "first", func(o *fleet.WorkerOptions) { o.Jobs = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrFilesFailed) {
-		t.Errorf("the worker ends with %v, want ErrFilesFailed", err)
-	}
-	if got := w.letters(q); len(got) != 1 || got["tree/a"] != "precondition" {
-		t.Errorf("dead letters %v, want that of the changed file", got)
-	}
+	w.ends(w.workerOf(q, &hc, "first", func(o *fleet.WorkerOptions) { o.Jobs = 1 }), fleet.ErrFilesFailed)
+	w.wantLetters(q, map[string]string{"tree/a": "precondition"})
 	w.submit(q)
-	if err := w.worker(q, "third", nil).Run(t.Context()); err != nil {
-		t.Errorf("after another submit: %v", err)
-	}
+	w.ends(w.worker(q, "third", nil), nil)
 	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 3)) {
 		t.Errorf("the object is not the changed file: %v", err)
 	}
@@ -151,28 +126,16 @@ func TestSubmitWhileOlderTaskIsSent(t *testing.T) {
 // status then reports their number.
 func TestStaleCopy(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	for i, name := range []string{"a", "b", "c"} {
-		w.write(name, 1000, uint64(i))
-	}
-	w.write("large", 12<<20, 1)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "b": 1000, "c": 1000, "large": 12 << 20})
 	w.write("b", 1001, 2)
 	w.write("large", 9<<20, 2)
 	w.run(t.Context(), w.worker(q, "first", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
-	if got := w.letters(q); len(got) != 2 || got["tree/b"] != "stale_copy" || got["tree/large"] != "stale_copy" {
-		t.Errorf("dead letters %v, want b and large", got)
-	}
+	w.wantLetters(q, map[string]string{"tree/b": "stale_copy", "tree/large": "stale_copy"})
 	if s := w.status(q); s.Done.Files != 2 || s.Changed != 0 {
 		t.Errorf("status %+v, want 2 files", s)
 	}
-	if _, err := q.RetryFailed(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.worker(q, "second", func(o *fleet.WorkerOptions) { o.AcceptChanged = true }).Run(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(q.RetryFailed(t.Context()))
+	w.ends(w.worker(q, "second", func(o *fleet.WorkerOptions) { o.AcceptChanged = true }), nil)
 	if s := w.status(q); s.Done.Files != 4 || s.Changed != 2 {
 		t.Errorf("status %+v, want 4 files, and that 2 changed", s)
 	}
@@ -184,34 +147,24 @@ func TestStaleCopy(t *testing.T) {
 // file.
 func TestSubmitWhileFileChanges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	for _, name := range []string{"a", "b", "c"} {
-		w.write(name, 1000, 1)
-	}
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "b": 1000, "c": 1000})
 	if got := w.submit(q); got.Queued != 3 || got.Changed != 0 {
 		t.Errorf("submit of the same files: %+v", got)
 	}
 	var inserts atomic.Int64
-	hook := func(r fakegcs.Request) {
+	w.onRequest.Store(new(func(r fakegcs.Request) {
 		if r.Op == faults.OpInsert && inserts.Add(1) == 3 { // all files were read, in any order
 			w.write("a", 1001, 2)
 			if got := w.submit(q); got.Queued != 3 || got.Changed != 1 {
 				t.Errorf("submit of a changed file that is in the queue: %+v", got)
 			}
 		}
-	}
-	w.onRequest.Store(&hook)
-	if err := w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
-		t.Errorf("the worker ends with %v, want ErrUnknownTotal, because the changed file is not in the queue", err)
-	}
+	}))
+	w.ends(w.worker(q, "a", func(o *fleet.WorkerOptions) { o.Jobs = 1 }), fleet.ErrUnknownTotal)
 	if got := w.submit(q); got.Files != 3 {
 		t.Errorf("submit of a changed file: %+v", got)
 	}
-	if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
-		t.Error(err)
-	}
+	w.ends(w.worker(q, "b", nil), nil)
 	if got, err := w.gcs.ReadObject(bucket, "tree/a"); string(got) != string(content(1001, 2)) {
 		t.Errorf("the object is not the changed file: %v", err)
 	}
@@ -224,11 +177,8 @@ func TestSubmitToMissingBucket(t *testing.T) {
 	missing := faults.Action{Effect: faults.EffectStatus, Status: 404}
 	w := newWorld(t, &fakegcs.Options{Faults: []faults.Fault{{Match: faults.Match{Bucket: bucket}, Times: -1, Do: missing}}})
 	w.write("a", 1000, 1)
-	tree := must(tree.New([]tree.Source{{Path: w.tree}}, spec("tree/"), &tree.Options{Sorted: true}))
 	q := w.queue()
-	done, err := fleet.Submit(t.Context(), q, fleet.Submission{
-		Jobs: tree.Walk(t.Context()), Listing: upload.Listing{Bucket: bucket, Prefix: "tree/"}, Uploader: w.uploader(),
-	})
+	done, err := fleet.Submit(t.Context(), q, w.submission("tree/"))
 	if !errors.Is(err, session.ErrNotFound) || done.Files != 0 {
 		t.Errorf("submit: %+v, %v, want ErrNotFound", done, err)
 	}

@@ -15,10 +15,7 @@ import (
 // not known.
 func TestRetryDamaged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000})
 	require.NoError(t, os.Remove(filepath.Join(w.tree, "a")))
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	w.run(t.Context(), w.worker(q, "x", func(o *fleet.WorkerOptions) { o.MaxFailures = 1 }))
@@ -39,11 +36,7 @@ func TestRetryDamaged(t *testing.T) {
 // deleted.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("a", 1000, 1)
-	w.write("gone", 2<<20, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"a": 1000, "gone": 2 << 20})
 	require.NoError(t, os.Remove(filepath.Join(w.tree, "gone")))
 	must(w.connect().Request("gcsup.default.task3.00ff", []byte("damaged"), 5e9))
 	v := w.start("a", func(o *fleet.WorkerOptions) { o.MissingFor = time.Hour })

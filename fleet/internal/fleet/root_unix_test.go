@@ -17,11 +17,7 @@ import (
 // worker that has started uploads the files in its other root, and ends after a failure. Another worker does not start.
 func TestHungRoot(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("in/a", 1000, 1)
-	w.write("in/gone", 1000, 2)
-	q := w.queue()
-	w.submit(q)
+	w, q := submitted(t, nil, map[string]int{"in/a": 1000, "in/gone": 1000})
 	hung := filepath.Join(t.TempDir(), "hung")
 	require.NoError(t, errors.Join(os.Mkdir(hung, 0o700), os.Mkdir(filepath.Join(hung, "x"), 0o700), os.Remove(filepath.Join(w.tree, "in/gone"))))
 	roots := func(o *fleet.WorkerOptions) { o.Roots = []string{hung, w.tree} }
@@ -32,9 +28,7 @@ func TestHungRoot(t *testing.T) {
 			_ = f.Close()
 		}
 	})
-	if err := first.Run(t.Context()); !errors.Is(err, fleet.ErrRoot) {
-		t.Errorf("the worker ends with %v, want ErrRoot", err)
-	}
+	w.ends(first, fleet.ErrRoot)
 	w.check()
 	if _, err := fleet.NewWorker(t.Context(), q, w.gcs.Client(), w.options("second", roots)); !errors.Is(err, fleet.ErrRoot) {
 		t.Errorf("%v, want ErrRoot", err)

@@ -11,14 +11,13 @@ import (
 	"gcsup/fleet/internal/fleet"
 )
 
-// TestWorkersOverlap checks that four workers upload at the same time, two files
-// each: the first eight requests with data are answered only when all eight have
-// arrived.
+// TestWorkersOverlap checks that four workers upload at the same time, two files each: the first eight requests with data are
+// answered only when all eight have arrived.
 func TestWorkersOverlap(t *testing.T) {
 	t.Parallel()
 	const workers, jobs = 4, 2
 	w := newWorld(t, nil)
-	w.fill("a", 24)
+	w.fill("%02d", 24, ownTask)
 	w.submit(w.queue())
 	hc := *w.gcs.Client()
 	all := newGathering(workers*jobs, hc.Transport)
@@ -87,9 +86,4 @@ func (w *world) measure(workers int) time.Duration {
 	return last.Sub(first)
 }
 
-// fill writes files of 1.4 MiB, which have a task each.
-func (w *world) fill(dir string, n int) {
-	for i := range n {
-		w.write(fmt.Sprintf("%s/%02d", dir, i), 11<<17, uint64(i))
-	}
-}
+const ownTask = 11 << 17 // the size of a file that has a task of its own

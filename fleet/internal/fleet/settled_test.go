@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -23,9 +22,7 @@ func (w *world) submitTo(q *fleet.Queue, prefix string) {
 	w.t.Helper()
 	s := w.submission(prefix)
 	s.Ledger = w.ledger()
-	if _, err := fleet.Submit(w.t.Context(), q, s); err != nil {
-		w.t.Fatal(err)
-	}
+	must(fleet.Submit(w.t.Context(), q, s))
 }
 
 // TestUntilEmptyLost loses the queue while a worker uploads. The worker does not end with success until
@@ -33,9 +30,7 @@ func (w *world) submitTo(q *fleet.Queue, prefix string) {
 func TestUntilEmptyLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &fakegcs.Options{Rate: 8 << 20})
-	for i := range 20 {
-		w.write(fmt.Sprint(i), 2<<20, uint64(i))
-	}
+	w.fill("%d", 20, 2<<20)
 	q := w.queue()
 	w.submitTo(q, "tree/")
 	wiped := make(chan struct{})
@@ -51,24 +46,16 @@ func TestUntilEmptyLost(t *testing.T) {
 	}
 	q = w.queue()
 	w.submitTo(q, "copy/")
-	if err := w.worker(q, "second", nil).Run(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
-		t.Errorf("after another submission: %v, want ErrQueueLost", err)
-	}
+	w.ends(w.worker(q, "second", nil), fleet.ErrQueueLost)
 	w.submitTo(q, "tree/")
-	if err := w.worker(q, "third", nil).Run(t.Context()); err != nil {
-		t.Errorf("after the tree was submitted again: %v", err)
-	}
+	w.ends(w.worker(q, "third", nil), nil)
 	w.check()
 	// All submissions are done. A later loss of the queue loses nothing.
 	w.wipe()
 	q = w.queue()
-	if err := w.worker(q, "fourth", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
-		t.Errorf("a new queue: %v, want ErrUnknownTotal", err)
-	}
+	w.ends(w.worker(q, "fourth", nil), fleet.ErrUnknownTotal)
 	w.submitTo(q, "copy/")
-	if err := w.worker(q, "fifth", nil).Run(t.Context()); err != nil {
-		t.Errorf("another submission after all were done: %v", err)
-	}
+	w.ends(w.worker(q, "fifth", nil), nil)
 }
 
 // before is a transport that calls f once, before the first request for which is returns true.
@@ -107,8 +94,6 @@ func TestUntilEmptySubmitMeanwhile(t *testing.T) {
 			w.submitTo(q, "tree/")
 			w.wipe()
 		}}
-		if err := w.workerOf(q, &hc, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
-			t.Errorf("a submit before the records are %s: %v, want ErrQueueLost", name, err)
-		}
+		w.ends(w.workerOf(q, &hc, name, nil), fleet.ErrQueueLost)
 	}
 }

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -62,9 +63,7 @@ func TestEmptySubmission(t *testing.T) {
 	w.wipe()
 	q = w.queue()
 	empty()
-	if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrQueueLost) {
-		t.Errorf("after the queue was lost: %v, want ErrQueueLost", err)
-	}
+	w.ends(w.worker(q, "a", nil), fleet.ErrQueueLost)
 	w.submitTo(q, "tree/")
 	w.run(t.Context(), w.worker(q, "b", nil))
 	empty()
@@ -95,13 +94,9 @@ func TestInterruptedSubmission(t *testing.T) {
 			t.Fatalf("error %v, want that the submit was interrupted", err)
 		}
 		w.submitOnly(q, "")
-		if err := w.worker(q, "a", nil).Run(t.Context()); !errors.Is(err, fleet.ErrUnknownTotal) {
-			t.Errorf("interrupted after %d tasks: the worker ends with %v, want ErrUnknownTotal", tasks, err)
-		}
+		w.ends(w.worker(q, fmt.Sprint("a", tasks), nil), fleet.ErrUnknownTotal)
 		w.submit(q)
-		if err := w.worker(q, "b", nil).Run(t.Context()); err != nil {
-			t.Errorf("interrupted after %d tasks: after another submit: %v", tasks, err)
-		}
+		w.ends(w.worker(q, fmt.Sprint("b", tasks), nil), nil)
 	}
 	w.check()
 }

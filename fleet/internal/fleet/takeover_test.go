@@ -26,12 +26,11 @@ func chunked(o *fleet.WorkerOptions) { o.Upload.ChunkSize = 1 << 20 }
 // afterPuts calls f once, after n requests with data for an object were answered. "" is any object.
 func (w *world) afterPuts(object string, n int32, f func()) {
 	var puts atomic.Int32
-	hook := func(r fakegcs.Request) {
+	w.onRequest.Store(new(func(r fakegcs.Request) {
 		if r.Op == faults.OpPut && (object == "" || r.Object == object) && puts.Add(1) == n {
 			f()
 		}
-	}
-	w.onRequest.Store(&hook)
+	}))
 }
 
 // puts returns the offsets at which the requests with data for an object begin.
@@ -79,28 +78,20 @@ func TestTakeover(t *testing.T) {
 	q := w.queue()
 	w.submit(q)
 
-	killed := make(chan time.Time, 1)
-	var first *victim
-	started := make(chan struct{})
+	var died time.Time
+	started := make(chan *victim, 1)
 	w.afterPuts("tree/large", 4, func() {
-		<-started
-		killed <- time.Now()
+		first := <-started
+		died = time.Now()
 		first.kill()
 	})
-	first = w.start("first", chunked)
-	close(started)
-	died := <-killed
+	first := w.start("first", chunked)
+	started <- first
 	<-first.done
 	mount(mounts[1])
 
 	resumed := make(chan time.Time, 1)
-	var once sync.Once
-	hook := func(r fakegcs.Request) {
-		if r.Op == faults.OpPut && r.Object == "tree/large" {
-			once.Do(func() { resumed <- r.Time })
-		}
-	}
-	w.onRequest.Store(&hook)
+	w.afterPuts("tree/large", 1, func() { resumed <- time.Now() })
 	w.run(t.Context(), w.worker(q, "second", chunked))
 	if took := (<-resumed).Sub(died); took > w.ackWait+3*time.Second {
 		t.Errorf("the upload continued after %v, want at most %v", took, w.ackWait+3*time.Second)
@@ -118,58 +109,42 @@ func TestTakeover(t *testing.T) {
 			t.Errorf("the bytes at %d were sent again: %v", s, starts)
 		}
 	}
-	if left := w.saved(); len(left) != 0 {
-		t.Errorf("saved uploads %v are left", left)
-	}
+	w.wantSaved(0)
 }
 
 // copyFile copies a file with its modification time.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(to, data, 0o666))
-	info, err := os.Stat(from)
-	require.NoError(t, err)
-	require.NoError(t, os.Chtimes(to, info.ModTime(), info.ModTime()))
+	require.NoError(t, os.WriteFile(to, must(os.ReadFile(from)), 0o666))
+	modified := must(os.Stat(from)).ModTime()
+	require.NoError(t, os.Chtimes(to, modified, modified))
 }
 
 // TestOtherChunkSize kills a worker when it has acquired the lease of an upload. Another worker, which sends
 // the file in one request because its chunks are larger, leaves no saved upload.
 func TestOtherChunkSize(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	w.write("file", 4<<20, 1)
-	q := w.queue()
-	w.submit(q)
-	var first *victim
-	started := make(chan struct{})
-	var once sync.Once
-	hook := func(r fakegcs.Request) {
+	w, q := submitted(t, nil, map[string]int{"file": 4 << 20})
+	started := make(chan *victim, 1)
+	kill := sync.OnceFunc(func() { (<-started).kill() })
+	w.onRequest.Store(new(func(r fakegcs.Request) {
 		if r.Op == faults.OpInsert && r.Bucket == stateBucket && strings.HasSuffix(r.Object, ".gcsup") {
-			once.Do(func() {
-				<-started
-				first.kill()
-			})
+			kill()
 		}
-	}
-	w.onRequest.Store(&hook)
-	first = w.start("first", chunked)
-	close(started)
+	}))
+	first := w.start("first", chunked)
+	started <- first
 	<-first.done
-	if left := w.saved(); len(left) != 1 {
-		t.Fatalf("saved uploads %v, want the lease of the worker that died", left)
-	}
+	w.wantSaved(1) // the lease of the worker that died
 	w.run(t.Context(), w.worker(q, "second", nil))
 	w.check()
-	if left := w.saved(); len(left) != 0 {
-		t.Errorf("saved uploads %v are left", left)
-	}
+	w.wantSaved(0)
 }
 
-// saved returns the names of the saved uploads.
-func (w *world) saved() (names []string) {
+// wantSaved checks how many saved uploads there are.
+func (w *world) wantSaved(n int) {
 	w.t.Helper()
+	var names []string
 	client := must(session.NewClient(w.gcs.Client(), w.gcs.URL))
 	page, r := sessionbucket.List(w.t.Context(), client, sessionbucket.Query{Bucket: stateBucket})
 	if page == nil {
@@ -180,7 +155,9 @@ func (w *world) saved() (names []string) {
 			names = append(names, o.Name)
 		}
 	}
-	return names
+	if len(names) != n {
+		w.t.Errorf("saved uploads %v, want %d", names, n)
+	}
 }
 
 // TestHandOver stops a worker as SIGTERM does. Another one continues at once.
@@ -212,35 +189,26 @@ func TestWiped(t *testing.T) {
 	w.ackWait = 5 * time.Second
 	w.write("large", 12<<20, 1)
 	w.write("other", 12<<20, 2)
-	for i := range 30 {
-		w.write(fmt.Sprintf("small/%d", i), 1000, uint64(i))
-	}
+	w.fill("small/%d", 30, 1000)
 	q := w.queue()
 	w.submit(q)
 	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	wiped := make(chan struct{})
-	w.afterPuts("tree/large", 4, func() { close(wiped) })
-	worker := w.worker(q, "first", func(o *fleet.WorkerOptions) {
-		chunked(o)
-		o.UntilEmpty = false
-	})
+	done, begun := make(chan struct{}), make(chan struct{})
+	w.afterPuts("tree/large", 4, func() { close(begun) })
+	worker := w.worker(q, "first", func(o *fleet.WorkerOptions) { o.Upload.ChunkSize, o.UntilEmpty = 1<<20, false })
 	go func() {
 		defer close(done)
 		w.run(ctx, worker)
 	}()
-	<-wiped
+	<-begun
 	w.wipe()
 	w.submit(q)
 	w.run(t.Context(), w.worker(w.queue(), "second", chunked))
 	stop()
 	<-done
 	w.check()
-	seen := map[int64]int{}
-	for _, s := range w.puts("tree/large") {
-		seen[s]++
-		if seen[s] > 1 {
-			t.Errorf("bytes at %d were sent %d times", s, seen[s])
-		}
+	starts := w.puts("tree/large")
+	if once := slices.Compact(slices.Sorted(slices.Values(starts))); len(once) != len(starts) {
+		t.Errorf("some bytes were sent again: the requests began at %d", starts)
 	}
 }

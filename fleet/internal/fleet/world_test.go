@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -109,6 +111,14 @@ func (w *world) write(name string, size int, seed uint64) {
 	require.NoError(w.t, os.WriteFile(path, content(size, seed), 0o666))
 }
 
+// fill makes n files of the tree, whose names follow a pattern.
+func (w *world) fill(pattern string, n, size int) {
+	w.t.Helper()
+	for i := range n {
+		w.write(fmt.Sprintf(pattern, i), size, uint64(i))
+	}
+}
+
 func content(size int, seed uint64) []byte {
 	data := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte(fmt.Appendf(nil, "%016d%016d", seed, size))).Read(data)
@@ -128,6 +138,18 @@ func (w *world) uploader() *upload.Uploader {
 func (w *world) submit(q *fleet.Queue) fleet.Submitted {
 	w.t.Helper()
 	return must(fleet.Submit(w.t.Context(), q, w.submission("tree/")))
+}
+
+// submitted returns a world whose tree has files of these sizes, and its queue, to which the tree was submitted.
+func submitted(t *testing.T, opts *fakegcs.Options, files map[string]int) (*world, *fleet.Queue) {
+	t.Helper()
+	w := newWorld(t, opts)
+	for i, name := range slices.Sorted(maps.Keys(files)) {
+		w.write(name, files[name], uint64(i+1))
+	}
+	q := w.queue()
+	w.submit(q)
+	return w, q
 }
 
 // submission returns a Submission of the tree with a destination.
@@ -235,6 +257,22 @@ func (w *world) run(ctx context.Context, worker *fleet.Worker) {
 	w.t.Helper()
 	if err := worker.Run(ctx); err != nil && !errors.Is(err, fleet.ErrFilesFailed) {
 		w.t.Error(err)
+	}
+}
+
+// ends runs a worker until it ends with an error, which may be nil.
+func (w *world) ends(worker *fleet.Worker, want error) {
+	w.t.Helper()
+	if err := worker.Run(w.t.Context()); !errors.Is(err, want) {
+		w.t.Errorf("worker %s ends with %v, want %v", worker.Status().Name, err, want)
+	}
+}
+
+// wantLetters checks the kinds of the dead letters, by object.
+func (w *world) wantLetters(q *fleet.Queue, want map[string]string) {
+	w.t.Helper()
+	if got := w.letters(q); !maps.Equal(got, want) {
+		w.t.Errorf("dead letters %v, want %v", got, want)
 	}
 }
 
