@@ -274,13 +274,6 @@ func (w *world) done(_ any, err error) {
 	}
 }
 
-// result is done, and returns the result.
-func (w *world) result(res *upload.Result, err error) *upload.Result {
-	w.t.Helper()
-	w.done(res, err)
-	return res
-}
-
 // fails returns a function that gets the results of a call in any goroutine, and fails the test unless the error is want.
 func (w *world) fails(want error) func(any, error) {
 	return func(_ any, err error) {
